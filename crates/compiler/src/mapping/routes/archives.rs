@@ -3,7 +3,8 @@
 
 use super::context::{ContextValue, fan_out, object, scalar};
 use super::expr::ExprTarget;
-use super::route::{RouteCheck, operation};
+use super::operations::operation;
+use super::route::RouteCheck;
 use super::{LoweredRoute, RouteEnv, faults, steps};
 use crate::contract::{
     Access, Additional, Contract, Field, Media, OpKey, Operation, Parameter, ParameterForm, Reference,
@@ -304,7 +305,7 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::keep_with_name(name));
         }
         // A read must not change state, not even the gateway's own.
-        let writes = super::route::effect(&self.operation.key.method, None) == Effect::Write;
+        let writes = super::operations::effect(&self.operation.key.method, None) == Effect::Write;
         if !self.harvests && !writes {
             self.findings.push(faults::keep_in_reading(span));
         }

@@ -2,16 +2,16 @@
 //! their values can occur, and derives facts about these places for the case that a condition
 //! holds.
 
-use super::context::Fact;
+use super::context::{Fact, kinds_of};
 use super::faults;
 use super::paths::FoundPath;
-use super::proof::{ProvenFact, is_told_by_kind};
+use super::proof::{ProvenFact, form_of, is_told_by_kind};
 use super::route::RouteCheck;
 use crate::contract::{JsonKind, Literal, ScalarKind, TypeKind};
 use crate::mapping::ast::{self, PredicateWord, Spanned};
 use crate::mapping::literal;
 use crate::yaml::Node;
-use switchback_plan::{self as plan, Kinds, Location};
+use switchback_plan::{self as plan, Location};
 
 /// A lowered condition, with the facts that follow from it.
 pub(super) struct Condition {
@@ -169,7 +169,9 @@ impl RouteCheck<'_, '_> {
         for (found, written) in places.iter().zip(written) {
             let names = found.names().unwrap_or_default();
             let made = match names.split_first() {
-                Some((&"request", ["body", rest @ ..])) => self.form_of(rest),
+                Some((&"request", ["body", rest @ ..])) => {
+                    form_of(self.operation, self.env.types(self.serves), rest)
+                }
                 _ => None,
             };
             match made {
@@ -323,17 +325,4 @@ fn lower(
             }
         }
     })
-}
-
-/// Converts the kinds to their form in plans.
-pub(super) fn kinds_of(of: &[JsonKind]) -> Kinds {
-    use switchback_json::raw::Kind;
-    let kind = |kind: &JsonKind| match kind {
-        JsonKind::Boolean => Kind::Bool,
-        JsonKind::Number => Kind::Number,
-        JsonKind::String => Kind::String,
-        JsonKind::Array => Kind::Array,
-        JsonKind::Object => Kind::Object,
-    };
-    Kinds::from_kinds(&of.iter().map(kind).collect::<Vec<_>>())
 }

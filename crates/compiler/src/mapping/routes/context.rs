@@ -6,14 +6,14 @@
 //! [`ContextValue`] belong to the contract of its side.
 
 use super::proof::{Proofs, ProvenFact};
-use super::remembered::Provenance;
+use super::provenance::Provenance;
 use crate::contract::{
     Access, Additional, Array, Contract, Enum, Field, JsonKind, Limits, Literal, Object, Operation, Scalar,
     ScalarKind, Type, TypeIn, TypeKind, Types, Unread,
 };
 use crate::diagnostic::Span;
 use std::collections::BTreeSet;
-use switchback_plan::SideId;
+use switchback_plan::{Kinds, SideId};
 
 /// Type of a value in the context.
 #[derive(Clone, Debug)]
@@ -397,4 +397,17 @@ pub(super) fn list(items: Type, span: Span) -> Type {
         unread: Unread::default(),
     };
     Type { kind: TypeKind::Array(array), nullable: false, span }
+}
+
+/// Converts the kinds to their form in plans.
+pub(super) fn kinds_of(of: &[JsonKind]) -> Kinds {
+    use switchback_json::raw::Kind;
+    let kind = |kind: &JsonKind| match kind {
+        JsonKind::Boolean => Kind::Bool,
+        JsonKind::Number => Kind::Number,
+        JsonKind::String => Kind::String,
+        JsonKind::Array => Kind::Array,
+        JsonKind::Object => Kind::Object,
+    };
+    Kinds::from_kinds(&of.iter().map(kind).collect::<Vec<_>>())
 }

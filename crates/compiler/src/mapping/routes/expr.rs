@@ -5,8 +5,7 @@
 //! preceding checks. For example, `{name: $.request.body.name}` can only fill a required field if
 //! the contract requires `name` or a check ensures it.
 
-use super::conditions::kinds_of;
-use super::context::{ContextValue, list, scalar};
+use super::context::{ContextValue, kinds_of, list, scalar};
 use super::faults;
 use super::paths::FoundPath;
 use super::route::RouteCheck;

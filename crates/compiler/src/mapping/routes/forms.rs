@@ -134,7 +134,7 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         self.context.set(&name.value, element);
-        self.prove_derived(&name.value, &over.expr);
+        self.context.proofs.derive_value(&name.value, &over.expr);
         let wanted_item = item.as_ref().map(|ty| ExprTarget { ty, side: to, required: true });
         let made = self.below("[*]", |check| match &give.kind {
             ExprKind::Shape(shape) => check.shape(shape, wanted_item, true),

@@ -30,8 +30,8 @@ mod paths;
 mod policy;
 mod poll;
 mod proof;
+mod provenance;
 mod read_back;
-mod remembered;
 mod required;
 mod route;
 mod rules;
@@ -39,7 +39,9 @@ mod serve;
 mod status;
 mod steps;
 mod table;
+mod target;
 mod totality;
+mod unchecked;
 mod verdict;
 
 pub(super) use archives::{Archives, harvests};
@@ -207,9 +209,9 @@ fn serve_unnamed(
     }
     let refuse = super::ast::Refuse { reason, policy };
     let refusal = RouteCheck::new(env, one.serves, one.operation, findings).refusal(&refuse)?;
-    let effect = route::effect(&one.operation.key.method, None);
+    let effect = operations::effect(&one.operation.key.method, None);
     Some(LoweredRoute {
-        operation: route::operation(one.operation, env.types(one.serves), effect),
+        operation: operations::operation(one.operation, env.types(one.serves), effect),
         kind: RouteKind::Refuse(refusal),
         verdict: Verdict::Not,
         notes: Vec::new(),

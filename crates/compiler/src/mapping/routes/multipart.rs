@@ -1,67 +1,13 @@
-//! `multipart/form-data` bodies that a shape maps: determines which parts are texts, JSON or files,
-//! and ensures that files remain files. Changing a file would require buffering it, so shapes can
-//! only pass, rename or drop files.
+//! `multipart/form-data` bodies that a shape maps: ensures that files remain files. Changing a
+//! file would require buffering it, so shapes can only pass, rename or drop files.
 
 use super::faults;
+use super::operations::multipart;
 use super::route::RouteCheck;
-use crate::contract::{Field, Media, PartEncoding, RequestBody, Scalar, ScalarKind, Type, TypeKind, Types};
+use crate::contract::{Media, RequestBody};
 use crate::diagnostic::Span;
 use crate::mapping::ast;
-use crate::mapping::form;
-use std::sync::Arc;
-use switchback_plan::{
-    BodyFormat, Close, CloseFrom, FormFormat, Key, ListStyle, Member, MemberAction, MultipartFormat,
-    PartKind, ValueOp,
-};
-
-/// Returns the format of a multipart body.
-pub(super) fn format(
-    ty: &Type,
-    said: &[(String, PartEncoding)],
-    lists: &[(String, ListStyle)],
-    types: &Types,
-) -> BodyFormat {
-    let fields: &[Field] = match types.resolve(ty).kind {
-        TypeKind::Object(object) => &object.fields,
-        _ => &[],
-    };
-    let mut parts = Vec::new();
-    let mut styles: Vec<(Key, ListStyle)> =
-        lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
-    for field in fields {
-        let known = said.iter().find(|(name, _)| *name == field.name).map(|(_, said)| said);
-        let kind = match known {
-            Some(PartEncoding::Text) => None,
-            Some(PartEncoding::File) => Some(PartKind::File),
-            Some(PartEncoding::Json(named)) => Some(PartKind::Json(Arc::clone(named))),
-            None => usual(&field.ty, types),
-        };
-        let is_list = matches!(types.resolve(&field.ty).kind, TypeKind::Array(_));
-        if is_list && kind.is_none() && !lists.iter().any(|(name, _)| *name == field.name) {
-            // Each element is a separate part with the same name (RFC 7578, section 4.3).
-            styles.push((Key::new(&field.name), ListStyle::Repeated));
-        }
-        parts.extend(kind.map(|kind| (Key::new(&field.name), kind)));
-    }
-    let fields = FormFormat { form: form::form_of(ty, types), lists: styles };
-    BodyFormat::Multipart(Arc::new(MultipartFormat { fields, parts }))
-}
-
-/// Returns the default content of a part by its type (OpenAPI 3, encoding object); `None` for a
-/// text.
-fn usual(ty: &Type, types: &Types) -> Option<PartKind> {
-    match types.resolve(ty).kind {
-        TypeKind::Any => Some(PartKind::File),
-        TypeKind::Scalar(scalar) => {
-            let is_file =
-                scalar.kind == ScalarKind::String && scalar.format.as_deref() == Some(Scalar::BYTES);
-            is_file.then_some(PartKind::File)
-        }
-        TypeKind::Array(array) => usual(&array.items, types),
-        TypeKind::Object(_) | TypeKind::Choice(_) => Some(PartKind::Json(BodyFormat::JSON.into())),
-        TypeKind::OneOf(_) | TypeKind::Null | TypeKind::Named(_) => None,
-    }
-}
+use switchback_plan::{Close, CloseFrom, Member, MemberAction, MultipartFormat, PartKind, ValueOp};
 
 impl RouteCheck<'_, '_> {
     /// Checks that the op of a request passes files as files. `used` is the pair's `request:`.
@@ -75,10 +21,7 @@ impl RouteCheck<'_, '_> {
         let sides = [(from, self.serves), (to, self.serves.other())];
         let formats = sides.map(|(body, side)| match body.map(|body| (&body.media, body)) {
             Some((Media::Multipart(_, said, lists), body)) => {
-                match format(&body.ty, said, lists, self.env.types(side)) {
-                    BodyFormat::Multipart(format) => Some(format),
-                    _ => None,
-                }
+                Some(multipart(&body.ty, said, lists, self.env.types(side)))
             }
             _ => None,
         });
@@ -86,7 +29,7 @@ impl RouteCheck<'_, '_> {
             return Some(());
         }
         let [from, to] = &formats;
-        let is_file = |format: &Option<Arc<MultipartFormat>>, name: &str| {
+        let is_file = |format: &Option<MultipartFormat>, name: &str| {
             format.as_ref().is_some_and(|format| format.is_file(name))
         };
         let (members, closes): (&[Member], &[Close]) = match op {
@@ -97,7 +40,7 @@ impl RouteCheck<'_, '_> {
             }
         };
         let mark = self.findings.len();
-        let files = |format: &Option<Arc<MultipartFormat>>| -> Vec<String> {
+        let files = |format: &Option<MultipartFormat>| -> Vec<String> {
             let parts = format.iter().flat_map(|format| &format.parts);
             let files = parts.filter(|(_, kind)| *kind == PartKind::File);
             files.map(|(name, _)| name.text.to_string()).collect()

@@ -1,12 +1,19 @@
-//! Resolves operation keys of mappings in a contract. Suggests similar operations for unknown ones.
+//! Resolves operation keys of mappings in a contract, and lowers operations, parameters and formats
+//! of bodies. Suggests similar operations for unknown ones.
 
 use super::faults;
-use super::proof::PlaceUse;
-use super::route::RouteCheck;
-use crate::contract::{Contract, OpKey, Operation};
-use crate::diagnostic::{Findings, Span};
+use crate::contract::{
+    Contract, Field, Media, OpKey, Operation, Parameter, ParameterForm, PartEncoding, Scalar, ScalarKind,
+    Type, TypeKind, Types,
+};
+use crate::diagnostic::Findings;
 use crate::mapping::ast::Spanned;
-use switchback_plan::{PathPart, SideId};
+use crate::mapping::form;
+use std::sync::Arc;
+use switchback_plan::{
+    self as plan, BodyExpected, BodyFormat, Effect, FormFormat, Key, ListStyle, MultipartFormat,
+    ParameterKind, ParameterShape, PartKind, Variable,
+};
 
 /// Resolves an operation by its key. Returns `None` if it reports an error.
 pub(in crate::mapping) fn find<'a>(
@@ -28,131 +35,176 @@ pub(in crate::mapping) fn find<'a>(
     found
 }
 
-/// A piece of the path in a `call:`.
-enum TargetPiece<'t> {
-    Literal(&'t str),
-    /// The text between braces, and its offset.
-    Variable(&'t str, usize),
-}
-
-impl<'a> RouteCheck<'_, 'a> {
-    /// Resolves the target of a call such as `call: 'PUT /things/{id}'`: its operation and the
-    /// parts of its path. With `certain`, reports places that may be absent or null.
-    pub(super) fn target(
-        &mut self,
-        written: &Spanned<String>,
-        called: SideId,
-        certain: bool,
-    ) -> Option<(&'a Operation, Vec<PathPart>)> {
-        let contract = self.env.contract(called);
-        let (method, pieces) = pieces(&written.value);
-        let mut template = format!("{method} ");
-        for (at, piece) in pieces.iter().enumerate() {
-            match piece {
-                TargetPiece::Literal(text) => template.push_str(text),
-                TargetPiece::Variable(..) => template.push_str(&format!("{{v{at}}}")),
-            }
-        }
-        let key = match OpKey::parse(&template) {
-            Ok(key) => key,
-            Err(fault) => {
-                self.findings.push(faults::operation_form(&written.value, written.span, &fault));
-                return None;
-            }
-        };
-        // Compile every piece before looking up the operation, so that errors in both are reported.
-        let parts: Vec<_> = pieces.iter().map(|piece| self.part(piece, written, certain)).collect();
-        let Some(operation) = contract.find_shape(&key.method, &key.path.shape()) else {
-            self.findings.push(faults::unknown_call(&written.value, &key, written.span, contract));
-            return None;
-        };
-        Some((operation, parts.into_iter().collect::<Option<Vec<_>>>()?))
-    }
-
-    fn part(
-        &mut self,
-        piece: &TargetPiece<'_>,
-        written: &Spanned<String>,
-        certain: bool,
-    ) -> Option<PathPart> {
-        let (text, offset) = match piece {
-            TargetPiece::Literal(text) => return Some(PathPart::Literal((*text).into())),
-            TargetPiece::Variable(text, offset) => (*text, *offset),
-        };
-        let span = self.inside(written, text, offset);
-        if text.starts_with('$') {
-            let found = self.reading().find_one(text, span)?;
-            self.is_scalar(&found.held, "a part of an address", span)?;
-            self.needs_place(&found.location, PlaceUse::Text("a part of an address"), span);
-            let types = self.env.types(found.held.side);
-            let is_there = !found.held.absent
-                && (!types.resolve(&found.held.ty).nullable || is_any(types, &found.held.ty));
-            if certain && !is_there {
-                self.findings.push(faults::empty_part(text, span));
-                return None;
-            }
-            return Some(PathPart::Value(found.into()));
-        }
-        let names: Vec<&str> = self.operation.key.path.variables().collect();
-        let Some(index) = names.iter().position(|name| *name == text) else {
-            self.findings.push(faults::unknown_variable(text, span, &self.operation.key, &names));
-            return None;
-        };
-        self.context.read.insert(format!("request.path.{text}"));
-        Some(PathPart::Variable(index as u16))
-    }
-
-    /// Returns the span of a part of a text, or that of the entire text if it is written with
-    /// escapes.
-    fn inside(&self, written: &Spanned<String>, part: &str, offset: usize) -> Span {
-        let whole = written.span;
-        let source = self.env.world.sources.text(whole.file);
-        let quoted = source.as_bytes().get(whole.start as usize).is_some_and(|b| matches!(b, b'\'' | b'"'));
-        let start = whole.start as usize + offset + usize::from(quoted);
-        match source.get(start..start + part.len()) {
-            Some(found) if found == part => Span::new(whole.file, start as u32, (start + part.len()) as u32),
-            _ => whole,
-        }
+/// Returns the operation as its clients use it.
+pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) -> plan::Operation {
+    let path =
+        |parameter: &Parameter| Variable { shape: ParameterShape::Single, ..variable(parameter, types) };
+    let query = |parameter: &Parameter| variable(parameter, types);
+    plan::Operation {
+        key: operation.key.to_string().into(),
+        host: operation.host,
+        method: operation.key.method.clone(),
+        template: operation.key.path.to_string().into(),
+        variables: operation.path_params.iter().map(path).collect(),
+        query: operation.query.iter().map(query).collect(),
+        body: match &operation.body {
+            None => BodyExpected::No,
+            Some(body) if body.required => BodyExpected::Required,
+            Some(_) => BodyExpected::Optional,
+        },
+        takes_null: operation.body.as_ref().is_some_and(|body| types.resolve(&body.ty).nullable),
+        format: format(operation, types),
+        answers: answers(operation, types),
+        effect,
     }
 }
 
-fn is_any(types: &crate::contract::Types, ty: &crate::contract::Type) -> bool {
-    matches!(types.resolve(ty).kind, crate::contract::TypeKind::Any)
+/// Returns the format of a request's body.
+pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
+    match operation.body.as_ref().map(|body| (&body.media, body)) {
+        None | Some((Media::Json | Media::OtherJson(_), _)) => BodyFormat::Json,
+        Some((Media::Form(_, lists), body)) => form_of(&body.ty, lists, types),
+        Some((Media::Multipart(_, parts, lists), body)) => {
+            BodyFormat::Multipart(Arc::new(multipart(&body.ty, parts, lists, types)))
+        }
+        // If the body passes unchanged, the pair sets its media types.
+        Some((Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
+    }
 }
 
-/// Splits a call into its method and the pieces of its path.
-fn pieces(text: &str) -> (&str, Vec<TargetPiece<'_>>) {
-    let (method, _) = text.split_once(' ').unwrap_or(("", text));
-    let mut pieces = Vec::new();
-    let mut literal = if method.is_empty() { 0 } else { method.len() + 1 };
-    let mut at = literal;
-    while let Some(open) = text[at..].find('{').map(|found| found + at) {
-        let Some(close) = closing(text, open) else { break };
-        if open > literal {
-            pieces.push(TargetPiece::Literal(&text[literal..open]));
-        }
-        pieces.push(TargetPiece::Variable(&text[open + 1..close], open + 1));
-        literal = close + 1;
-        at = literal;
+/// Returns the format of an operation's successful responses: that of the first one with a body.
+/// Opaque bodies pass unchanged or are not used.
+pub(super) fn answers(operation: &Operation, types: &Types) -> BodyFormat {
+    let mut successes = operation.responses.iter().filter(|answer| answer.is_success());
+    match successes.find_map(|answer| Some((&answer.media, answer.body.as_ref()?))) {
+        Some((Media::Form(_, lists), ty)) => form_of(ty, lists, types),
+        _ => BodyFormat::Json,
     }
-    if literal < text.len() {
-        pieces.push(TargetPiece::Literal(&text[literal..]));
-    }
-    (method, pieces)
 }
 
-/// Returns the position of the brace that closes the one at `open`.
-fn closing(text: &str, open: usize) -> Option<usize> {
-    let mut depth = 0;
-    for (at, c) in text[open..].char_indices() {
-        match c {
-            '{' => depth += 1,
-            '}' => depth -= 1,
-            _ => {}
+/// Returns whether an operation lists 206 as a success.
+pub(super) fn lists_partial(operation: &Operation) -> bool {
+    operation.responses.iter().any(|answer| answer.is_success() && answer.status.covers(206))
+}
+
+fn form_of(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> BodyFormat {
+    let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
+    BodyFormat::Form(Arc::new(FormFormat { form: form::form_of(ty, types), lists }))
+}
+
+/// Returns a parameter in the form of plans.
+pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
+    let kind = |ty: &Type| match types.resolve(ty).kind {
+        TypeKind::Scalar(scalar) => match scalar.kind {
+            ScalarKind::Integer => ParameterKind::Integer,
+            ScalarKind::Number => ParameterKind::Number,
+            ScalarKind::Boolean => ParameterKind::Boolean,
+            ScalarKind::String => ParameterKind::String,
+        },
+        _ => ParameterKind::String,
+    };
+    let (kind, shape) = match (types.resolve(&parameter.ty).kind, parameter.form) {
+        (TypeKind::Array(array), ParameterForm::Plain | ParameterForm::Deep) => {
+            (kind(&array.items), ParameterShape::List(ListStyle::Repeated))
         }
-        if depth == 0 {
-            return Some(open + at);
+        (TypeKind::Array(array), ParameterForm::Joined(style)) => {
+            (kind(&array.items), ParameterShape::List(style))
         }
+        (TypeKind::Object(object), ParameterForm::Deep) => {
+            let of = |field: &Field| variable(&parameter_of(field), types);
+            let fields = object.fields.iter().map(of);
+            (ParameterKind::String, ParameterShape::Fields(fields.collect()))
+        }
+        // Everything else is passed as one text.
+        _ => (kind(&parameter.ty), ParameterShape::Single),
+    };
+    Variable {
+        name: parameter.name.as_str().into(),
+        kind,
+        shape,
+        required: parameter.required,
+        takes_slash: false,
     }
-    None
+}
+
+fn parameter_of(field: &Field) -> Parameter {
+    Parameter {
+        name: field.name.clone(),
+        ty: field.ty.clone(),
+        required: field.required,
+        form: ParameterForm::Plain,
+        default: field.default.clone(),
+        span: field.span,
+    }
+}
+
+/// Permits slashes in the listed path variables of a served operation. `other_name` returns the
+/// other side's name of a variable.
+pub(super) fn allow_slashes(
+    listed: &[Spanned<String>],
+    other_name: impl Fn(&str) -> String,
+    operation: &mut plan::Operation,
+) {
+    let is_listed = |name: &str| listed.iter().any(|one| one.value == name);
+    for variable in &mut operation.variables {
+        variable.takes_slash = is_listed(&variable.name) || is_listed(&other_name(&variable.name));
+    }
+}
+
+/// Returns the effect of a call: that of its method, unless the mapping overrides it.
+pub(super) fn effect(method: &http::Method, said: Option<&Spanned<bool>>) -> Effect {
+    let reads = [http::Method::GET, http::Method::HEAD, http::Method::OPTIONS].contains(method);
+    match said.map_or(!reads, |writes| writes.value) {
+        true => Effect::Write,
+        false => Effect::None,
+    }
+}
+
+/// Returns the format of a multipart body.
+pub(super) fn multipart(
+    ty: &Type,
+    said: &[(String, PartEncoding)],
+    lists: &[(String, ListStyle)],
+    types: &Types,
+) -> MultipartFormat {
+    let fields: &[Field] = match types.resolve(ty).kind {
+        TypeKind::Object(object) => &object.fields,
+        _ => &[],
+    };
+    let mut parts = Vec::new();
+    let mut styles: Vec<(Key, ListStyle)> =
+        lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
+    for field in fields {
+        let known = said.iter().find(|(name, _)| *name == field.name).map(|(_, said)| said);
+        let kind = match known {
+            Some(PartEncoding::Text) => None,
+            Some(PartEncoding::File) => Some(PartKind::File),
+            Some(PartEncoding::Json(named)) => Some(PartKind::Json(Arc::clone(named))),
+            None => usual_part(&field.ty, types),
+        };
+        let is_list = matches!(types.resolve(&field.ty).kind, TypeKind::Array(_));
+        if is_list && kind.is_none() && !lists.iter().any(|(name, _)| *name == field.name) {
+            // Each element is a separate part with the same name (RFC 7578, section 4.3).
+            styles.push((Key::new(&field.name), ListStyle::Repeated));
+        }
+        parts.extend(kind.map(|kind| (Key::new(&field.name), kind)));
+    }
+    let fields = FormFormat { form: form::form_of(ty, types), lists: styles };
+    MultipartFormat { fields, parts }
+}
+
+/// Returns the default content of a part by its type (OpenAPI 3, encoding object); `None` for a
+/// text.
+fn usual_part(ty: &Type, types: &Types) -> Option<PartKind> {
+    match types.resolve(ty).kind {
+        TypeKind::Any => Some(PartKind::File),
+        TypeKind::Scalar(scalar) => {
+            let is_file =
+                scalar.kind == ScalarKind::String && scalar.format.as_deref() == Some(Scalar::BYTES);
+            is_file.then_some(PartKind::File)
+        }
+        TypeKind::Array(array) => usual_part(&array.items, types),
+        TypeKind::Object(_) | TypeKind::Choice(_) => Some(PartKind::Json(BodyFormat::JSON.into())),
+        TypeKind::OneOf(_) | TypeKind::Null | TypeKind::Named(_) => None,
+    }
 }

@@ -166,7 +166,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let [own, other] = [self.serves, self.serves.other()];
         let client = self.paged_side(&paging.sides[own], self.operation, own);
         let service = self.paged_side(&paging.sides[other], called, other);
-        if super::route::effect(&called.key.method, None) == plan::Effect::Write {
+        if super::operations::effect(&called.key.method, None) == plan::Effect::Write {
             let message = format!("`{}` writes, and has no pages", called.key);
             self.findings.push(faults::paged_call(paging.span, message, &[]));
         }

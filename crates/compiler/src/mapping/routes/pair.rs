@@ -2,7 +2,8 @@
 
 use super::LoweredRoute;
 use super::faults;
-use super::route::{RouteCheck, allow_slashes, effect, operation};
+use super::operations::{allow_slashes, effect, operation};
+use super::route::RouteCheck;
 use super::status::is_redirect;
 use crate::contract::{
     Narrowing, Operation, Segment, SegmentPart, Type, TypeIn, compare_lists, compare_once,
@@ -89,7 +90,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // Rules are built even after an error, to report further ones, but must not reach a plan.
         let responses = (!self.findings.errors_since(mark)).then_some(responses);
         let mut operation = operation(self.operation, self.env.types(self.serves), Effect::None);
-        let mut format = super::route::format(called, self.env.types(self.serves.other()));
+        let mut format = super::operations::format(called, self.env.types(self.serves.other()));
         // `allow_slash` may list the other side's name of a variable.
         let turned = |name: &str| {
             let lines = pair.path.iter().find(|(_, new)| self.serves != SideId::OLD && new.value == name);
@@ -111,13 +112,13 @@ impl<'a> RouteCheck<'_, 'a> {
             query,
             headers,
             format,
-            answers: super::route::answers(called, self.env.types(self.serves.other())),
-            partial: self.passed_answers.is_some() || super::route::lists_partial(called),
+            answers: super::operations::answers(called, self.env.types(self.serves.other())),
+            partial: self.passed_answers.is_some() || super::operations::lists_partial(called),
             effect,
             repeatable: effect == Effect::None || pair.retry.as_ref().is_some_and(|flag| flag.value),
             origin: self.env.origin(pair.span),
         };
-        operation.effect = super::route::effect(&self.operation.key.method, pair.effect.as_ref());
+        operation.effect = super::operations::effect(&self.operation.key.method, pair.effect.as_ref());
         Some(LoweredRoute {
             operation,
             kind: RouteKind::Pair(Box::new(plan::Pair {

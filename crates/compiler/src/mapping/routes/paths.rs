@@ -8,7 +8,6 @@
 
 use super::context::{ContextValue, StepContext, list};
 use super::faults;
-use super::rules::COOKIES;
 use super::{Findings, RouteEnv};
 use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
 use crate::diagnostic::{Sources, Span, suggest};
@@ -18,6 +17,10 @@ use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;
 use std::sync::Arc;
 use switchback_plan::{Key, Location, Path, Segment as Step, SettingKind};
+
+/// Headers that carry cookies. Cookies belong to the origin that set them, and the context does not
+/// contain them.
+pub(super) const COOKIES: [&str; 2] = ["cookie", "set-cookie"];
 
 /// A resolved path with its type.
 #[derive(Clone, Debug)]

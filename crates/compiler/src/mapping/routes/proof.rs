@@ -8,17 +8,14 @@
 //! type, together with `present` if the contract requires the place. The gateway itself validates
 //! path and query parameters.
 
-use super::faults;
-use super::route::RouteCheck;
 use crate::contract::{
     Additional, JsonKind, Object, Operation, RequestBody, ScalarKind, Type, TypeKind, Types,
 };
-use crate::diagnostic::Span;
 use crate::mapping::form;
 use jsonpath_rust::parser::model::{Segment as Selected, Selector};
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use switchback_plan::{self as plan, Form, Location, Path, Segment, ValueOp};
+use switchback_plan::{self as plan, Form, Location, Path, Segment};
 
 /// Use of a place of the request's body that requires a check.
 #[derive(Clone, Copy, Debug)]
@@ -73,8 +70,42 @@ impl Proofs {
         }
     }
 
-    /// Records the places that the result of a step is derived from.
-    pub(super) fn derive(&mut self, name: &str, made: Vec<(Option<String>, Vec<String>)>) {
+    /// Records the places that a step's result is derived from.
+    pub(super) fn derive_result(&mut self, name: &str, action: &plan::StepAction) {
+        match action {
+            plan::StepAction::Make(expr) => self.derive_value(name, expr),
+            plan::StepAction::Select(selection) => {
+                let places = selection.choices.iter().flat_map(|choice| self.behind(&choice.from)).collect();
+                self.derive(name, vec![(None, places)]);
+            }
+            // Replies and archives do not contain values of this request.
+            plan::StepAction::Call(_) | plan::StepAction::Recall(_) | plan::StepAction::Keep(_) => {}
+        }
+    }
+
+    /// Records the places that a named value is derived from.
+    pub(super) fn derive_value(&mut self, name: &str, expr: &plan::Expr) {
+        let of = |expr: &plan::Expr| {
+            let mut places = Vec::new();
+            all(expr, &mut |location| places.extend(self.behind(location)));
+            places
+        };
+        let made = match expr {
+            plan::Expr::Object(members) => {
+                members.iter().map(|(key, expr)| (Some(key.text.to_string()), of(expr))).collect()
+            }
+            expr => vec![(None, of(expr))],
+        };
+        self.derive(name, made);
+    }
+
+    /// Records the places that the current element of a list is derived from.
+    pub(super) fn derive_element(&mut self, name: &str, list: &Location) {
+        let places = self.behind(list);
+        self.derive(name, vec![(None, places)]);
+    }
+
+    fn derive(&mut self, name: &str, made: Vec<(Option<String>, Vec<String>)>) {
         self.derived.retain(|(known, ..)| known != name);
         let made = made.into_iter().filter(|(_, places)| !places.is_empty());
         self.derived.extend(made.map(|(member, places)| (name.to_owned(), member, places)));
@@ -148,114 +179,15 @@ impl Proofs {
     }
 }
 
-impl RouteCheck<'_, '_> {
-    /// Reports places of the request's body that have not been validated.
-    pub(super) fn needs(&mut self, places: &[String], need: PlaceUse<'_>, span: Span) {
-        let types = self.env.types(self.serves);
-        let mut unknown = self.context.proofs.unknown(places, types);
-        unknown.sort_unstable();
-        unknown.dedup();
-        if !unknown.is_empty() {
-            self.findings.push(faults::unchecked_places(&unknown, need, span));
-        }
+/// Returns the form of a place of the request's body, and whether the contract requires the place.
+pub(super) fn form_of(operation: &Operation, types: &Types, names: &[&str]) -> Option<(Arc<Form>, bool)> {
+    let RequestBody { ty, required, .. } = operation.body.as_ref()?;
+    let (mut ty, mut required) = (ty, *required);
+    for name in names {
+        let field = object_of(ty, types)?.field(name)?;
+        (ty, required) = (&field.ty, required && field.required);
     }
-
-    /// Reports the unvalidated places behind `location`.
-    pub(super) fn needs_place(&mut self, location: &Location, need: PlaceUse<'_>, span: Span) {
-        let places = self.context.proofs.behind(location);
-        self.needs(&places, need, span);
-    }
-
-    /// Reports an unvalidated place that is read after a write.
-    pub(super) fn read_late(&mut self, location: &Location, span: Span) {
-        if let Some(write) = self.wrote.clone() {
-            self.needs_place(location, PlaceUse::After(&write), span);
-        }
-    }
-
-    /// Reports unvalidated places that a shape reads after a write: the members it accepts, and the
-    /// object around them.
-    pub(super) fn shaped_late(&mut self, location: &Location, op: &ValueOp, span: Span) {
-        let Some(write) = self.wrote.clone() else { return };
-        let names = names_of(location);
-        let Some(members) = members_read(op) else { return self.read_late(location, span) };
-        let member = |name: &String| {
-            let names: Vec<&str> = names.iter().chain([name]).map(String::as_str).collect();
-            self.context.proofs.behind(&super::paths::location(&names))
-        };
-        let mut places: Vec<String> = members.iter().flat_map(member).collect();
-        if names.first().is_some_and(|root| root == "request") {
-            // Checks cannot validate undeclared members, which may contain anything.
-            let is_declared = |place: &String| {
-                let names: Vec<&str> = place.split('.').skip(2).collect();
-                self.form_of(&names).is_some()
-            };
-            let (declared, undeclared): (Vec<_>, Vec<_>) = places.into_iter().partition(is_declared);
-            if !undeclared.is_empty() {
-                self.findings.push(faults::undeclared_late(&undeclared, &write, span));
-            }
-            places = declared;
-            let whole = names.join(".");
-            let types = self.env.types(self.serves);
-            let proofs = &self.context.proofs;
-            if proofs.unknown(&places, types).is_empty() && !proofs.is_object(&whole) {
-                places.push(whole);
-            }
-        }
-        self.needs(&places, PlaceUse::After(&write), span);
-    }
-
-    /// Reports unvalidated places in a value that becomes text. A strict conversion validates its
-    /// source.
-    pub(super) fn becomes_text(&mut self, expr: &plan::Expr, what: &str, span: Span) {
-        let mut places = Vec::new();
-        verbatim(expr, &mut |location| places.extend(self.context.proofs.behind(location)));
-        self.needs(&places, PlaceUse::Text(what), span);
-    }
-
-    /// Records the places that a step's result is derived from.
-    pub(super) fn derived_by(&mut self, name: &str, action: &plan::StepAction) {
-        match action {
-            plan::StepAction::Make(expr) => self.prove_derived(name, expr),
-            plan::StepAction::Select(selection) => {
-                let behind = |choice: &plan::Choice| self.context.proofs.behind(&choice.from);
-                let places = selection.choices.iter().flat_map(behind).collect();
-                self.context.proofs.derive(name, vec![(None, places)]);
-            }
-            // Replies and archives do not contain values of this request.
-            plan::StepAction::Call(_) | plan::StepAction::Recall(_) | plan::StepAction::Keep(_) => {}
-        }
-    }
-
-    /// Records the places that a named value is derived from.
-    pub(super) fn prove_derived(&mut self, name: &str, expr: &plan::Expr) {
-        let proofs = &self.context.proofs;
-        let of = |expr: &plan::Expr| {
-            let mut places = Vec::new();
-            all(expr, &mut |location| places.extend(proofs.behind(location)));
-            places
-        };
-        let made = match expr {
-            plan::Expr::Object(members) => {
-                members.iter().map(|(key, expr)| (Some(key.text.to_string()), of(expr))).collect()
-            }
-            expr => vec![(None, of(expr))],
-        };
-        self.context.proofs.derive(name, made);
-    }
-
-    /// Returns the form of a place of the request's body, and whether the contract requires the
-    /// place.
-    pub(super) fn form_of(&self, names: &[&str]) -> Option<(Arc<Form>, bool)> {
-        let RequestBody { ty, required, .. } = self.operation.body.as_ref()?;
-        let types = self.env.types(self.serves);
-        let (mut ty, mut required) = (ty, *required);
-        for name in names {
-            let field = object_of(ty, types)?.field(name)?;
-            (ty, required) = (&field.ty, required && field.required);
-        }
-        Some((form::form_of(ty, types), required))
-    }
+    Some((form::form_of(ty, types), required))
 }
 
 /// Returns the object that a type is, or that one of its alternatives is.
@@ -323,25 +255,8 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
     }
 }
 
-/// Returns the members of its source that an op reads, or `None` if it reads the entire value.
-/// Undeclared members that pass unchanged do not count, because they need no check.
-fn members_read(op: &ValueOp) -> Option<Vec<String>> {
-    if let ValueOp::Attempt(attempt) = op {
-        return members_read(&attempt.op);
-    }
-    let ValueOp::Object(object) = op else { return None };
-    if matches!(object.others, plan::Others::Each(_) | plan::Others::Refuse(_)) {
-        return None;
-    }
-    let read = object.members.iter().filter(|member| {
-        member.capture.is_some()
-            || !matches!(member.action, plan::MemberAction::Drop | plan::MemberAction::Shadowed)
-    });
-    Some(read.map(|member| member.name.text.to_string()).collect())
-}
-
 /// Visits every place that a value is derived from.
-fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
+pub(super) fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     use plan::Expr;
     let mut each = |exprs: &[Expr]| exprs.iter().for_each(|expr| all(expr, &mut *see));
     match expr {
@@ -372,30 +287,5 @@ fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
             each(plain);
             each(numbered);
         }
-    }
-}
-
-/// Visits the places whose values occur unchanged in a value. A conversion that rejects invalid
-/// values counts as a check.
-fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
-    use plan::Expr;
-    use plan::convert::Otherwise;
-    match expr {
-        Expr::Convert { conversion, .. } if matches!(conversion.otherwise, Otherwise::Error) => {}
-        Expr::Convert { from, .. } => verbatim(from, see),
-        Expr::FirstOf(items) | Expr::Present(items) | Expr::Array(items) => {
-            items.iter().for_each(|expr| verbatim(expr, &mut *see));
-        }
-        Expr::If { then, otherwise, .. } => {
-            verbatim(then, see);
-            otherwise.iter().for_each(|expr| verbatim(expr, &mut *see));
-        }
-        // Checked where they are compiled.
-        Expr::Lines { .. } | Expr::Text { .. } | Expr::Constant(_) => {}
-        // The value that is looked up selects an element but does not occur in it.
-        Expr::Lookup { list, .. } => see(list),
-        // A number, or an error.
-        Expr::Aggregate { .. } => {}
-        Expr::At(_) | Expr::Object(_) | Expr::Shape { .. } | Expr::Each { .. } => all(expr, see),
     }
 }

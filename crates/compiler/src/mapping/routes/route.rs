@@ -5,21 +5,16 @@ use super::RouteEnv;
 use super::context::StepContext;
 use super::faults;
 use super::paths::PathEnv;
-use crate::contract::{
-    Field, Media, Narrowing, Operation, Parameter, ParameterForm, ScalarKind, Type, TypeIn, TypeKind, Types,
-    compare, defaults,
-};
+use crate::contract::{Narrowing, Operation, Parameter, ScalarKind, TypeIn, TypeKind, compare, defaults};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
-use crate::mapping::form;
 use crate::mapping::lens::Lens;
 use crate::mapping::literal;
 use crate::yaml::Node;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyExpected, BodyFormat, Effect, FormFormat, HeaderRule, Key, ListStyle, Loss, MediaTypes,
-    Message, Note, NoteKind, ParameterKind, ParameterShape, Refusal, SideId, Variable,
+    self as plan, HeaderRule, Key, Loss, MediaTypes, Message, Note, NoteKind, Refusal, SideId,
 };
 
 /// State of checking one route that serves clients of one side.
@@ -347,130 +342,5 @@ fn is_any_text(ty: TypeIn<'_>) -> bool {
                 && *scalar.limits == crate::contract::ScalarLimits::default()
         }
         _ => false,
-    }
-}
-
-/// Returns the operation as its clients use it.
-pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) -> plan::Operation {
-    let path =
-        |parameter: &Parameter| Variable { shape: ParameterShape::Single, ..variable(parameter, types) };
-    let query = |parameter: &Parameter| variable(parameter, types);
-    plan::Operation {
-        key: operation.key.to_string().into(),
-        host: operation.host,
-        method: operation.key.method.clone(),
-        template: operation.key.path.to_string().into(),
-        variables: operation.path_params.iter().map(path).collect(),
-        query: operation.query.iter().map(query).collect(),
-        body: match &operation.body {
-            None => BodyExpected::No,
-            Some(body) if body.required => BodyExpected::Required,
-            Some(_) => BodyExpected::Optional,
-        },
-        takes_null: operation.body.as_ref().is_some_and(|body| types.resolve(&body.ty).nullable),
-        format: format(operation, types),
-        answers: answers(operation, types),
-        effect,
-    }
-}
-
-/// Returns the format of a request's body.
-pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
-    match operation.body.as_ref().map(|body| (&body.media, body)) {
-        None | Some((Media::Json | Media::OtherJson(_), _)) => BodyFormat::Json,
-        Some((Media::Form(_, lists), body)) => form_of(&body.ty, lists, types),
-        Some((Media::Multipart(_, parts, lists), body)) => {
-            super::multipart::format(&body.ty, parts, lists, types)
-        }
-        // If the body passes unchanged, the pair sets its media types.
-        Some((Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
-    }
-}
-
-/// Returns the format of an operation's successful responses: that of the first one with a body.
-/// Opaque bodies pass unchanged or are not used.
-pub(super) fn answers(operation: &Operation, types: &Types) -> BodyFormat {
-    let mut successes = operation.responses.iter().filter(|answer| answer.is_success());
-    match successes.find_map(|answer| Some((&answer.media, answer.body.as_ref()?))) {
-        Some((Media::Form(_, lists), ty)) => form_of(ty, lists, types),
-        _ => BodyFormat::Json,
-    }
-}
-
-/// Returns whether an operation lists 206 as a success.
-pub(super) fn lists_partial(operation: &Operation) -> bool {
-    operation.responses.iter().any(|answer| answer.is_success() && answer.status.covers(206))
-}
-
-fn form_of(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> BodyFormat {
-    let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
-    BodyFormat::Form(Arc::new(FormFormat { form: form::form_of(ty, types), lists }))
-}
-
-/// Returns a parameter in the form of plans.
-pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
-    let kind = |ty: &Type| match types.resolve(ty).kind {
-        TypeKind::Scalar(scalar) => match scalar.kind {
-            ScalarKind::Integer => ParameterKind::Integer,
-            ScalarKind::Number => ParameterKind::Number,
-            ScalarKind::Boolean => ParameterKind::Boolean,
-            ScalarKind::String => ParameterKind::String,
-        },
-        _ => ParameterKind::String,
-    };
-    let (kind, shape) = match (types.resolve(&parameter.ty).kind, parameter.form) {
-        (TypeKind::Array(array), ParameterForm::Plain | ParameterForm::Deep) => {
-            (kind(&array.items), ParameterShape::List(ListStyle::Repeated))
-        }
-        (TypeKind::Array(array), ParameterForm::Joined(style)) => {
-            (kind(&array.items), ParameterShape::List(style))
-        }
-        (TypeKind::Object(object), ParameterForm::Deep) => {
-            let of = |field: &Field| variable(&parameter_of(field), types);
-            let fields = object.fields.iter().map(of);
-            (ParameterKind::String, ParameterShape::Fields(fields.collect()))
-        }
-        // Everything else is passed as one text.
-        _ => (kind(&parameter.ty), ParameterShape::Single),
-    };
-    Variable {
-        name: parameter.name.as_str().into(),
-        kind,
-        shape,
-        required: parameter.required,
-        takes_slash: false,
-    }
-}
-
-fn parameter_of(field: &Field) -> Parameter {
-    Parameter {
-        name: field.name.clone(),
-        ty: field.ty.clone(),
-        required: field.required,
-        form: ParameterForm::Plain,
-        default: field.default.clone(),
-        span: field.span,
-    }
-}
-
-/// Permits slashes in the listed path variables of a served operation. `other_name` returns the
-/// other side's name of a variable.
-pub(super) fn allow_slashes(
-    listed: &[Spanned<String>],
-    other_name: impl Fn(&str) -> String,
-    operation: &mut plan::Operation,
-) {
-    let is_listed = |name: &str| listed.iter().any(|one| one.value == name);
-    for variable in &mut operation.variables {
-        variable.takes_slash = is_listed(&variable.name) || is_listed(&other_name(&variable.name));
-    }
-}
-
-/// Returns the effect of a call: that of its method, unless the mapping overrides it.
-pub(super) fn effect(method: &http::Method, said: Option<&Spanned<bool>>) -> Effect {
-    let reads = [http::Method::GET, http::Method::HEAD, http::Method::OPTIONS].contains(method);
-    match said.map_or(!reads, |writes| writes.value) {
-        true => Effect::Write,
-        false => Effect::None,
     }
 }

@@ -2,8 +2,8 @@
 //! dropped implicitly, and none belongs to the gateway.
 
 use super::faults;
-use super::paths::location;
-use super::route;
+use super::operations;
+use super::paths::{COOKIES, location};
 use super::route::RouteCheck;
 use crate::contract::{Narrowing, Operation, Parameter, ParameterForm, ScalarKind, TypeIn, TypeKind};
 use crate::diagnostic::Span;
@@ -42,10 +42,6 @@ pub(in crate::mapping) const OWN_HEADERS: &[&str] = &[
     "via",
     "date",
 ];
-
-/// Headers that carry cookies. Cookies belong to the origin that set them, and the context does not
-/// contain them.
-pub(super) const COOKIES: [&str; 2] = ["cookie", "set-cookie"];
 
 /// Returns whether a header (in lower case) belongs to one hop or is set by the gateway.
 pub(super) fn is_own_header(name: &str) -> bool {
@@ -112,7 +108,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// otherwise serialized again.
     fn parameter(&mut self, line: &ParameterLine, from: &Parameter, to: &Parameter) -> Option<QueryRule> {
         let types = [self.env.types(self.serves), self.env.types(self.serves.other())];
-        let shapes = [route::variable(from, types[0]).shape, route::variable(to, types[1]).shape];
+        let shapes = [operations::variable(from, types[0]).shape, operations::variable(to, types[1]).shape];
         let value = plan::Expr::At(location(&["request", "query", &from.name]));
         let style = style_of(to);
         let rule = |from| Some(QueryRule { name: to.name.as_str().into(), from, style });
@@ -325,7 +321,7 @@ impl<'a> RouteCheck<'_, 'a> {
             };
             let wanted = super::expr::ExprTarget { ty: &parameter.ty, side, required: parameter.required };
             let Some(made) = self.value(value, Some(wanted)) else { continue };
-            let shape = route::variable(parameter, self.env.types(side)).shape;
+            let shape = operations::variable(parameter, self.env.types(side)).shape;
             // The types of lists and objects have been checked already.
             let is_single = matches!(shape, ParameterShape::Single);
             if is_single && self.is_scalar(&made.held, "a query parameter", value.span).is_none() {

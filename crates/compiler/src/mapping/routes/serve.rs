@@ -2,7 +2,8 @@
 
 use super::context::Fact;
 use super::faults;
-use super::route::{RouteCheck, allow_slashes, effect, operation};
+use super::operations::{allow_slashes, effect, operation};
+use super::route::RouteCheck;
 use super::{LoweredRoute, steps, verdict};
 use crate::contract::{TypeIn, TypeKind};
 use crate::mapping::ast::{self, ServeDecl, Spanned};

@@ -4,7 +4,9 @@
 use super::context::{ContextValue, StepContext, fan_out, reply};
 use super::expr::ExprTarget;
 use super::faults;
-use super::route::{AnswerContext, RouteCheck, effect};
+use super::operations::effect;
+use super::provenance::{collect_sorted, exact, of_call};
+use super::route::{AnswerContext, RouteCheck};
 use crate::contract::{JsonKind, OpKey, Operation, Response, StatusPattern, Type, TypeKind, Types};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{
@@ -88,8 +90,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let (action, ..) = made?;
         if let Some(name) = &step.name {
-            self.derived_by(&name.value, &action);
-            self.record_sources(&name.value, &action);
+            self.context.proofs.derive_result(&name.value, &action);
+            self.context.provenance.record(&name.value, &action, self.operation);
         }
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
         Some(plan::Step { name, action, origin: self.env.origin(step.span) })
@@ -285,9 +287,8 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let element = ContextValue::present(element, side);
         self.context.set(&name.value, element.clone());
-        let places = self.context.proofs.behind(&found.location);
-        self.context.proofs.derive(&name.value, vec![(None, places)]);
-        self.record_element(&name.value, &found.location);
+        self.context.proofs.derive_element(&name.value, &found.location);
+        self.context.provenance.record_element(&name.value, &found.location);
         Some((found.location, element, most))
     }
 
@@ -370,9 +371,9 @@ impl<'a> RouteCheck<'_, 'a> {
             path,
             query,
             headers: headers?,
-            format: super::route::format(operation, self.env.types(side)),
-            answers: super::route::answers(operation, self.env.types(side)),
-            partial: super::route::lists_partial(operation),
+            format: super::operations::format(operation, self.env.types(side)),
+            answers: super::operations::answers(operation, self.env.types(side)),
+            partial: super::operations::lists_partial(operation),
             effect,
             repeatable: is_repeatable,
             origin: self.env.origin(call.operation.span),
@@ -389,6 +390,33 @@ impl<'a> RouteCheck<'_, 'a> {
             resume: resume?,
         };
         Some((made, held))
+    }
+
+    /// Reports parts of the request that a remembered write depends on and its key lacks.
+    pub(super) fn check_key(&mut self, call: &plan::StepCall, span: Span) {
+        let Some(key) = &call.resume else { return };
+        let of_key = |expr: &plan::Expr| match expr {
+            plan::Expr::At(location) => exact(location),
+            _ => None,
+        };
+        // The gateway adds the current element to the key.
+        let element = call.each.iter().map(|each| each.name.text.to_string());
+        let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
+        let missing = self
+            .context
+            .provenance
+            .of_request(collect_sorted(|out| of_call(call, self.operation, out)), &covered);
+        if !missing.is_empty() {
+            let written = key.iter().filter_map(|expr| match expr {
+                plan::Expr::At(location) => Some(location.text.to_string()),
+                _ => None,
+            });
+            let missing: Vec<String> = missing.into_iter().map(|place| format!("$.{place}")).collect();
+            let is_kept = |place: &String| !missing.iter().any(|wide| place.starts_with(&format!("{wide}.")));
+            // Suggest a complete key, in which wider places replace those within.
+            let complete: Vec<String> = written.filter(is_kept).chain(missing.iter().cloned()).collect();
+            self.findings.push(faults::key_lacks(span, &call.head.operation, &missing, &complete));
+        }
     }
 
     /// Compiles the arguments of a call with an error, to report their own errors.

@@ -1,11 +1,11 @@
-//! Checks the key under which a reply is remembered (`resume:`). A repeated request with the same
-//! key reuses the reply instead of writing, so the key must cover every part of the request that
-//! the write depends on, including the parts that select the record.
+//! Tracks the places that step results are derived from.
+//!
+//! The key under which a reply is remembered (`resume:`) must cover every part of the request that
+//! the write depends on, including the parts that select the record, because a repeated request with
+//! the same key reuses the reply instead of writing.
 
-use super::faults;
 use super::proof::names_of;
-use super::route::RouteCheck;
-use crate::diagnostic::Span;
+use crate::contract::Operation;
 use std::collections::BTreeSet;
 use switchback_plan::{
     self as plan, CallHead, Expr, Location, Others, Path, PathPart, Predicate, QueryFrom, Segment,
@@ -21,6 +21,54 @@ pub(super) struct Provenance {
 }
 
 impl Provenance {
+    /// Records the origin of a step's result.
+    pub(super) fn record(&mut self, name: &str, action: &StepAction, operation: &Operation) {
+        match action {
+            StepAction::Make(Expr::Object(members)) => {
+                for (key, value) in members {
+                    self.put(name, Some(&key.text), collect_sorted(|out| of_expr(value, out)));
+                }
+            }
+            StepAction::Make(value) => self.put(name, None, collect_sorted(|out| of_expr(value, out))),
+            StepAction::Select(selection) => {
+                let of_choice = |choice: &plan::Choice, out: &mut Vec<String>| {
+                    choice.when.iter().for_each(|when| of_predicate(when, out));
+                    of_place(&choice.from, out);
+                    if let Take::Page(page) = &choice.take {
+                        of_place(&page.at, out);
+                    }
+                };
+                let places =
+                    collect_sorted(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
+                self.put(name, None, places);
+            }
+            // A reply depends on everything that the call sends and on whether it is made.
+            StepAction::Call(call) => {
+                let places = collect_sorted(|out| {
+                    of_call(call, operation, out);
+                    call.when.iter().for_each(|when| of_predicate(when, out));
+                    call.each.iter().for_each(|each| of_place(&each.list, out));
+                    let until = call.pages.as_ref().and_then(|pages| pages.until.as_ref());
+                    until.iter().for_each(|until| of_place(until, out));
+                });
+                self.put(name, None, places);
+            }
+            StepAction::Recall(recall) => {
+                let places = collect_sorted(|out| {
+                    of_expr(&recall.key, out);
+                    recall.each.iter().for_each(|each| of_place(&each.list, out));
+                });
+                self.put(name, None, places);
+            }
+            StepAction::Keep(_) => {}
+        }
+    }
+
+    /// Records the list that an element comes from.
+    pub(super) fn record_element(&mut self, name: &str, list: &Location) {
+        self.put(name, None, collect_sorted(|out| of_place(list, out)));
+    }
+
     /// Records the origin of a result or of one of its members.
     fn put(&mut self, name: &str, member: Option<&str>, places: Vec<String>) {
         self.made.push((name.to_owned(), member.map(str::to_owned), places));
@@ -39,7 +87,7 @@ impl Provenance {
     }
 
     /// Returns the places of the request that lead to `places` without passing a covered place.
-    fn of_request(&self, places: Vec<String>, covered: &[String]) -> BTreeSet<String> {
+    pub(super) fn of_request(&self, places: Vec<String>, covered: &[String]) -> BTreeSet<String> {
         let is_covered =
             |place: &str| covered.iter().any(|key| place.strip_prefix(key.as_str()).is_some_and(is_rest));
         let (mut open, mut seen, mut found) = (places, BTreeSet::new(), BTreeSet::new());
@@ -69,117 +117,40 @@ fn is_rest(rest: &str) -> bool {
     rest.is_empty() || rest.starts_with('.')
 }
 
-impl RouteCheck<'_, '_> {
-    /// Records the origin of a step's result.
-    pub(super) fn record_sources(&mut self, name: &str, action: &StepAction) {
-        let mut provenance = std::mem::take(&mut self.context.provenance);
-        match action {
-            StepAction::Make(Expr::Object(members)) => {
-                for (key, value) in members {
-                    provenance.put(name, Some(&key.text), collect_sorted(|out| of_expr(value, out)));
-                }
-            }
-            StepAction::Make(value) => provenance.put(name, None, collect_sorted(|out| of_expr(value, out))),
-            StepAction::Select(selection) => {
-                let of_choice = |choice: &plan::Choice, out: &mut Vec<String>| {
-                    choice.when.iter().for_each(|when| of_predicate(when, out));
-                    of_place(&choice.from, out);
-                    if let Take::Page(page) = &choice.take {
-                        of_place(&page.at, out);
-                    }
-                };
-                let places =
-                    collect_sorted(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
-                provenance.put(name, None, places);
-            }
-            // A reply depends on everything that the call sends and on whether it is made.
-            StepAction::Call(call) => {
-                let places = collect_sorted(|out| {
-                    self.of_call(call, out);
-                    call.when.iter().for_each(|when| of_predicate(when, out));
-                    call.each.iter().for_each(|each| of_place(&each.list, out));
-                    let until = call.pages.as_ref().and_then(|pages| pages.until.as_ref());
-                    until.iter().for_each(|until| of_place(until, out));
-                });
-                provenance.put(name, None, places);
-            }
-            StepAction::Recall(recall) => {
-                let places = collect_sorted(|out| {
-                    of_expr(&recall.key, out);
-                    recall.each.iter().for_each(|each| of_place(&each.list, out));
-                });
-                provenance.put(name, None, places);
-            }
-            StepAction::Keep(_) => {}
-        }
-        self.context.provenance = provenance;
-    }
-
-    /// Records the list that an element comes from.
-    pub(super) fn record_element(&mut self, name: &str, list: &Location) {
-        self.context.provenance.put(name, None, collect_sorted(|out| of_place(list, out)));
-    }
-
-    /// Reports parts of the request that a remembered write depends on and its key lacks.
-    pub(super) fn check_key(&mut self, call: &StepCall, span: Span) {
-        let Some(key) = &call.resume else { return };
-        let of_key = |expr: &Expr| match expr {
-            Expr::At(location) => exact(location),
-            _ => None,
-        };
-        // The gateway adds the current element to the key.
-        let element = call.each.iter().map(|each| each.name.text.to_string());
-        let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
-        let missing =
-            self.context.provenance.of_request(collect_sorted(|out| self.of_call(call, out)), &covered);
-        if !missing.is_empty() {
-            let written = key.iter().filter_map(|expr| match expr {
-                Expr::At(location) => Some(location.text.to_string()),
-                _ => None,
-            });
-            let missing: Vec<String> = missing.into_iter().map(|place| format!("$.{place}")).collect();
-            let is_kept = |place: &String| !missing.iter().any(|wide| place.starts_with(&format!("{wide}.")));
-            // Suggest a complete key, in which wider places replace those within.
-            let complete: Vec<String> = written.filter(is_kept).chain(missing.iter().cloned()).collect();
-            self.findings.push(faults::key_lacks(span, &call.head.operation, &missing, &complete));
-        }
-    }
-
-    /// Collects the places that a call depends on.
-    fn of_call(&self, call: &StepCall, out: &mut Vec<String>) {
-        let CallHead { path, query, headers, .. } = &call.head;
-        for part in path {
-            match part {
-                PathPart::Literal(_) => {}
-                PathPart::Value(value) => of_expr(value, out),
-                PathPart::Variable(at) => {
-                    let name = self.operation.key.path.variables().nth(usize::from(*at));
-                    out.extend(name.map(|name| format!("request.path.{name}")));
-                }
+/// Collects the places that a call depends on.
+pub(super) fn of_call(call: &StepCall, operation: &Operation, out: &mut Vec<String>) {
+    let CallHead { path, query, headers, .. } = &call.head;
+    for part in path {
+        match part {
+            PathPart::Literal(_) => {}
+            PathPart::Value(value) => of_expr(value, out),
+            PathPart::Variable(at) => {
+                let name = operation.key.path.variables().nth(usize::from(*at));
+                out.extend(name.map(|name| format!("request.path.{name}")));
             }
         }
-        for rule in query {
-            match &rule.from {
-                QueryFrom::Value(value) => of_expr(value, out),
-                QueryFrom::Client(name) | QueryFrom::ClientFields(name) => {
-                    out.push(format!("request.query.{name}"));
-                }
-                QueryFrom::Constant(_) => {}
-            }
-        }
-        headers.iter().for_each(|rule| of_expr(&rule.value, out));
-        call.body.iter().for_each(|body| of_expr(body, out));
     }
+    for rule in query {
+        match &rule.from {
+            QueryFrom::Value(value) => of_expr(value, out),
+            QueryFrom::Client(name) | QueryFrom::ClientFields(name) => {
+                out.push(format!("request.query.{name}"));
+            }
+            QueryFrom::Constant(_) => {}
+        }
+    }
+    headers.iter().for_each(|rule| of_expr(&rule.value, out));
+    call.body.iter().for_each(|body| of_expr(body, out));
 }
 
-fn collect_sorted(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
+pub(super) fn collect_sorted(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
     let mut places = Vec::new();
     gather(&mut places);
     places
 }
 
 /// Returns a singular place without indexes.
-fn exact(location: &Location) -> Option<String> {
+pub(super) fn exact(location: &Location) -> Option<String> {
     let Path::Singular(steps) = &location.path else { return None };
     let is_plain = steps.iter().all(|step| matches!(step, Segment::Member(_)));
     is_plain.then(|| names_of(location).join("."))
