@@ -1,14 +1,15 @@
 //! Compiles archives, the steps that look up and store entries, and harvests. A harvest is checked
 //! as a route of a synthetic operation whose only input is a page number.
 
-use super::context::{ContextValue, fan_out, object, scalar};
+use super::context::{ContextValue, fan_out, field, object, scalar};
 use super::expr::ExprTarget;
+use super::flow::{Flow, Write};
 use super::operations::operation;
 use super::route::RouteCheck;
 use super::{LoweredRoute, RouteEnv, faults, steps};
 use crate::contract::{
-    Access, Additional, Contract, Field, Media, OpKey, Operation, Parameter, ParameterForm, Reference,
-    Response, ScalarKind, StatusPattern, Type, TypeKind,
+    Additional, Contract, Media, OpKey, Operation, Parameter, ParameterForm, Reference, Response, ScalarKind,
+    StatusPattern, Type, TypeKind,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{self, ProgramDecl, Spanned, StepDecl};
@@ -188,11 +189,11 @@ fn lower<'a>(
     // A harvest calls `from`, as a route that serves the other side does.
     let mut check = RouteCheck::new(env, from.other(), of, findings);
     // `keep` steps are otherwise restricted to routes that write.
-    check.harvests = true;
-    let block = check.block(&harvest.block);
+    check.is_harvest = true;
+    let (block, flow) = check.block(&harvest.block, Flow::of_request(of, from.other()));
     check.unread_results();
-    let is_page_read = check.context.is_read(&format!("request.query.{PAGE}"));
-    let list = check.reading().find_spanned_any(&harvest.page);
+    let is_page_read = check.summary.reads.has(&format!("request.query.{PAGE}"));
+    let list = check.reading(&flow).find(&harvest.page.value, harvest.page.span);
     let block = block?;
     let list = list?;
     let types = env.types(list.held.side);
@@ -243,28 +244,21 @@ impl RouteCheck<'_, '_> {
         &mut self,
         recall: &ast::RecallDecl,
         step: &StepDecl,
+        flow: &Flow,
     ) -> Option<(plan::StepAction, ContextValue)> {
         let (span, env) = (recall.archive.span, self.env);
         let archive = env.archives.find(&recall.archive, self.findings);
         if step.name.is_none() {
             self.findings.push(faults::recall_without_name(span));
         }
-        let ((key, when), each) = self.of_each(recall.each.as_ref(), step, |check, _| {
-            let when = check.archive_condition(recall.when.as_ref())?;
-            let key = check.scalar_value(&recall.key, "the key of an entry")?;
+        let ((key, when), each) = self.of_each(recall.each.as_ref(), step, flow, |check, flow| {
+            let when = check.archive_condition(recall.when.as_ref(), flow)?;
+            let key = check.scalar_value(&recall.key, "the key of an entry", &check.scope(flow, None))?;
             Some((key.expr, when))
         })?;
         let (id, archive) = archive?;
         archive.is_recalled.set(true);
-        let field = |name: &str, ty: Type| Field {
-            name: name.to_owned(),
-            ty,
-            required: true,
-            access: Access::Both,
-            default: None,
-            span,
-        };
-        let mut fields = vec![field("age", scalar(ScalarKind::Integer, span))];
+        let mut fields = vec![field("age", scalar(ScalarKind::Integer, span), true, span)];
         let mut side = self.serves.other();
         if let Some(value) = &archive.value {
             let value = value.as_ref()?;
@@ -283,7 +277,7 @@ impl RouteCheck<'_, '_> {
                 }
                 Some(_) => {}
             }
-            fields.push(field("value", ty));
+            fields.push(field("value", ty, true, span));
         }
         let entry = object(fields, Additional::Closed, span);
         let (held, each) = match each {
@@ -298,6 +292,7 @@ impl RouteCheck<'_, '_> {
         &mut self,
         keep: &ast::KeepDecl,
         step: &StepDecl,
+        flow: &mut Flow,
     ) -> Option<(plan::StepAction, ContextValue)> {
         let (span, env) = (keep.archive.span, self.env);
         let archive = env.archives.find(&keep.archive, self.findings);
@@ -306,13 +301,13 @@ impl RouteCheck<'_, '_> {
         }
         // A read must not change state, not even the gateway's own.
         let writes = super::operations::effect(&self.operation.key.method, None) == Effect::Write;
-        if !self.harvests && !writes {
+        if !self.is_harvest && !writes {
             self.findings.push(faults::keep_in_reading(span));
         }
         // Storing can fail. It must precede the first write, so that a failed request has no
         // effect.
-        if let (Some(write), false) = (&self.wrote, self.keeps) {
-            self.findings.push(faults::keep_after(span, write));
+        if let Some(write) = flow.wrote.as_ref().filter(|write| !write.is_keep) {
+            self.findings.push(faults::keep_after(span, &write.name));
         }
         let wanted = archive.as_ref().map(|(_, archive)| archive.value.as_ref());
         match (wanted, &keep.value) {
@@ -323,13 +318,13 @@ impl RouteCheck<'_, '_> {
             _ => {}
         }
         let wanted = wanted.flatten().and_then(Option::as_ref);
-        let ((key, value, when), each) = self.of_each(keep.each.as_ref(), step, |check, _| {
-            let when = check.archive_condition(keep.when.as_ref())?;
-            let key = check.scalar_value(&keep.key, "the key of an entry");
+        let ((key, value, when), each) = self.of_each(keep.each.as_ref(), step, flow, |check, flow| {
+            let when = check.archive_condition(keep.when.as_ref(), flow)?;
+            let key = check.scalar_value(&keep.key, "the key of an entry", &check.scope(flow, None));
             let value = keep.value.as_ref().map(|value| {
                 let of_type =
                     wanted.map(|held| ExprTarget { ty: &held.ty, side: held.side, required: false });
-                check.value(value, of_type)
+                check.value(value, &check.scope(flow, of_type))
             });
             let value = match value {
                 None => None,
@@ -338,9 +333,9 @@ impl RouteCheck<'_, '_> {
             Some((key?.expr, value, when))
         })?;
         // A stored entry counts as the first write, because a later refusal would not undo it.
-        if self.wrote.is_none() && !self.harvests {
-            (self.wrote, self.judged) = (Some(format!("keep: {}", keep.archive.value).into()), false);
-            self.keeps = true;
+        if flow.wrote.is_none() && !self.is_harvest {
+            let name = format!("keep: {}", keep.archive.value).into();
+            flow.wrote = Some(Write { name, is_keep: true, is_judged: false });
         }
         let (archive, declared) = archive?;
         declared.is_kept.set(true);
@@ -352,37 +347,37 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Compiles `when:`. Its facts hold for the rest of the step. An outer `None` is an error.
-    fn archive_condition(&mut self, when: Option<&ast::PredicateDecl>) -> Option<Option<plan::Predicate>> {
+    fn archive_condition(
+        &mut self,
+        when: Option<&ast::PredicateDecl>,
+        flow: &mut Flow,
+    ) -> Option<Option<plan::Predicate>> {
         let Some(when) = when else { return Some(None) };
-        let condition = self.condition(when)?;
-        self.context.learn_all(&condition.facts, self.env.world.contracts);
+        let condition = self.condition(when, flow)?;
+        flow.learn_all(&condition.facts, self.env.world.contracts);
         Some(Some(condition.predicate))
     }
 
-    /// Calls `work` with the current element of `each` in the context, if given, and restores the
-    /// context.
+    /// Calls `work` with a flow that contains the current element of `each`, if given.
     fn of_each<T>(
         &mut self,
         each: Option<&ast::EachOfDecl>,
         step: &StepDecl,
-        work: impl FnOnce(&mut Self, Option<&ContextValue>) -> Option<T>,
+        flow: &Flow,
+        work: impl FnOnce(&mut Self, &mut Flow) -> Option<T>,
     ) -> Option<(T, Option<(plan::EachOf, ContextValue)>)> {
-        let before = self.context.clone();
+        let mut flow = flow.clone();
         let found = match each {
             None => None,
             Some(each) => {
-                self.check_name(&each.name);
-                let (list, element, _) = self.elements(&each.name, &each.list, step)?;
+                self.check_name(&each.name, &flow);
+                let (list, element, _) = self.elements(&each.name, &each.list, step, &mut flow)?;
                 Some((plan::EachOf { name: Key::new(&each.name.value), list }, element))
             }
         };
-        let made = work(self, found.as_ref().map(|(_, element)| element));
-        // Restore the types but keep the record of reads, which later checks for unread places
-        // need.
-        let read = std::mem::replace(&mut self.context, before).read;
-        self.context.read.extend(read);
+        let made = work(self, &mut flow);
         if let Some(each) = each
-            && !self.context.is_root_read(&each.name.value)
+            && !self.summary.reads.has_root(&each.name.value)
         {
             self.findings.push(faults::unread_element(&each.name));
         }

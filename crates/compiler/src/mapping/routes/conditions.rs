@@ -2,8 +2,9 @@
 //! their values can occur, and derives facts about these places for the case that a condition
 //! holds.
 
-use super::context::{Fact, kinds_of};
+use super::context::kinds_of;
 use super::faults;
+use super::flow::{Fact, Flow};
 use super::paths::FoundPath;
 use super::proof::{ProvenFact, form_of, is_told_by_kind};
 use super::route::RouteCheck;
@@ -21,12 +22,13 @@ pub(super) struct Condition {
 }
 
 impl RouteCheck<'_, '_> {
-    pub(super) fn condition(&mut self, written: &ast::PredicateDecl) -> Option<Condition> {
+    pub(super) fn condition(&mut self, written: &ast::PredicateDecl, flow: &Flow) -> Option<Condition> {
         if !written.of.is_empty() {
-            return self.compound(written);
+            return self.compound(written, flow);
         }
         // Resolve all places before returning, so that every invalid one is reported.
-        let places: Vec<_> = written.places.iter().map(|place| self.reading().find_spanned(place)).collect();
+        let places: Vec<_> =
+            written.places.iter().map(|place| self.reading(flow).find_spanned(place)).collect();
         let places = places.into_iter().collect::<Option<Vec<FoundPath>>>()?;
         if places.is_empty() {
             self.findings.push(faults::condition_without_place(written.word.span));
@@ -81,8 +83,8 @@ impl RouteCheck<'_, '_> {
 
     /// Compiles `all`, `any` and `not`. `all` implies the facts of every operand, `any` those that
     /// all operands have in common, and `not` the negation of its operand where that is a fact.
-    fn compound(&mut self, written: &ast::PredicateDecl) -> Option<Condition> {
-        let of: Vec<_> = written.of.iter().map(|one| self.condition(one)).collect();
+    fn compound(&mut self, written: &ast::PredicateDecl, flow: &Flow) -> Option<Condition> {
+        let of: Vec<_> = written.of.iter().map(|one| self.condition(one, flow)).collect();
         let of = of.into_iter().collect::<Option<Vec<Condition>>>()?;
         let facts = match written.word.value {
             PredicateWord::All => of.iter().flat_map(|one| one.facts.clone()).collect(),
@@ -90,7 +92,7 @@ impl RouteCheck<'_, '_> {
                 of.iter().skip(1).fold(of[0].facts.clone(), |facts, one| either(&facts, &one.facts))
             }
             // The operand has been checked above, so its negation is derived without findings.
-            _ => self.opposite(&written.of[0]),
+            _ => self.opposite(&written.of[0], flow),
         };
         let mut predicates: Vec<_> = of.into_iter().map(|one| one.predicate).collect();
         let predicate = match written.word.value {
@@ -102,25 +104,25 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Returns the facts that follow if a condition does not hold.
-    pub(super) fn opposite(&mut self, written: &ast::PredicateDecl) -> Vec<(Vec<String>, Fact)> {
+    pub(super) fn opposite(&mut self, written: &ast::PredicateDecl, flow: &Flow) -> Vec<(Vec<String>, Fact)> {
         match written.word.value {
-            PredicateWord::Not => match self.quietly(|check| check.condition(&written.of[0])) {
+            PredicateWord::Not => match self.quietly(|check| check.condition(&written.of[0], flow)) {
                 Some(condition) => condition.facts,
                 None => Vec::new(),
             },
             // By De Morgan: if `any` fails, every operand fails. The negation of `all` yields no
             // fact.
-            PredicateWord::Any => written.of.iter().flat_map(|one| self.opposite(one)).collect(),
+            PredicateWord::Any => written.of.iter().flat_map(|one| self.opposite(one, flow)).collect(),
             // With several places, any of them could be the present one.
             PredicateWord::NonePresent if written.places.len() == 1 => {
                 let present = ast::PredicateDecl {
                     word: Spanned { value: PredicateWord::Present, span: written.word.span },
                     ..written.clone()
                 };
-                self.quietly(|check| check.condition(&present)).map(|one| one.facts).unwrap_or_default()
+                self.quietly(|check| check.condition(&present, flow)).map(|one| one.facts).unwrap_or_default()
             }
             PredicateWord::Missing => {
-                let found = self.quietly(|check| check.reading().find_spanned(&written.places[0]));
+                let found = self.quietly(|check| check.reading(flow).find_spanned(&written.places[0]));
                 let names = found.as_ref().and_then(FoundPath::names);
                 let names = names.map(|names| names.into_iter().map(str::to_owned).collect::<Vec<_>>());
                 names.map(|names| (names, Fact::Filled)).into_iter().collect()

@@ -5,13 +5,13 @@
 //! preceding checks. For example, `{name: $.request.body.name}` can only fill a required field if
 //! the contract requires `name` or a check ensures it.
 
-use super::context::{ContextValue, kinds_of, list, scalar};
+use super::context::{self, ContextValue, field, kinds_of, list, scalar};
 use super::faults;
+use super::flow::Flow;
 use super::paths::FoundPath;
-use super::route::RouteCheck;
+use super::route::{AnswerPlace, RouteCheck};
 use crate::contract::{
-    Access, Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable,
-    compare,
+    Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable, compare,
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, Spanned};
@@ -19,7 +19,7 @@ use crate::mapping::lens::{Partial, ReadConversion, ReadyConversion, Supply, is_
 use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
-use switchback_plan::{self as plan, Key, Kinds, NoteKind, NullElse, Overlay, SideId};
+use switchback_plan::{self as plan, Key, Kinds, Loss, NoteKind, NullElse, Overlay, SideId};
 
 /// The target of an expression.
 #[derive(Clone, Copy, Debug)]
@@ -30,6 +30,64 @@ pub(super) struct ExprTarget<'w> {
     pub required: bool,
 }
 
+/// Where a value is built: the flow at this point, and the target.
+#[derive(Clone)]
+pub(super) struct ExprScope<'f> {
+    pub flow: &'f Flow,
+    /// `None` if the value has no constraints.
+    pub wanted: Option<ExprTarget<'f>>,
+    /// The side that values without a target are built for.
+    pub side: SideId,
+    /// Whether the value belongs to a `make` step.
+    pub makes: bool,
+    /// The target within the response; `None` outside of responses.
+    pub answer: Option<AnswerPlace>,
+}
+
+impl<'f> ExprScope<'f> {
+    /// Returns the side that the value is built for.
+    pub(super) fn to(&self) -> SideId {
+        self.wanted.map_or(self.side, |wanted| wanted.side)
+    }
+
+    pub(super) fn at<'x>(&self, flow: &'x Flow) -> ExprScope<'x>
+    where
+        'f: 'x,
+    {
+        ExprScope { flow, ..self.clone() }
+    }
+
+    pub(super) fn wanting<'x>(&self, wanted: Option<ExprTarget<'x>>) -> ExprScope<'x>
+    where
+        'f: 'x,
+    {
+        ExprScope { wanted, ..self.clone() }
+    }
+
+    /// Returns the scope of a value that is a source of this one.
+    pub(super) fn source(&self) -> ExprScope<'f> {
+        self.wanting(None)
+    }
+
+    /// Returns the scope of a member or an element of the value.
+    pub(super) fn below(&self, step: &str) -> ExprScope<'f> {
+        let mut scope = self.clone();
+        if let Some(at) = &mut scope.answer {
+            at.place.push_str(step);
+        }
+        scope
+    }
+
+    /// Returns the scope of a value that is only built if another one is absent.
+    pub(super) fn unless_found(&self, unless: bool) -> ExprScope<'f> {
+        let mut scope = self.clone();
+        if let Some(at) = &mut scope.answer {
+            at.unless_found |= unless;
+        }
+        scope
+    }
+}
+
 /// A lowered expression and its type.
 pub(super) struct TypedExpr {
     pub expr: plan::Expr,
@@ -37,48 +95,63 @@ pub(super) struct TypedExpr {
 }
 
 impl RouteCheck<'_, '_> {
-    /// Compiles an expression for `wanted`, or without constraints. Returns `None` if it reports an
-    /// error.
-    pub(super) fn value(&mut self, expr: &ExprDecl, wanted: Option<ExprTarget<'_>>) -> Option<TypedExpr> {
-        let to = wanted.map_or(self.makes_for, |wanted| wanted.side);
+    /// Returns the scope of a value outside of responses.
+    pub(super) fn scope<'f>(&self, flow: &'f Flow, wanted: Option<ExprTarget<'f>>) -> ExprScope<'f> {
+        ExprScope { flow, wanted, side: self.serves, makes: false, answer: None }
+    }
+
+    /// Compiles an expression. Returns `None` if it reports an error.
+    pub(super) fn value(&mut self, expr: &ExprDecl, scope: &ExprScope<'_>) -> Option<TypedExpr> {
+        let span = expr.span;
         match &expr.kind {
-            ExprKind::Literal(node) => self.literal(node, false, wanted, to),
+            ExprKind::Literal(node) => self.literal(node, false, scope),
             ExprKind::Value { value, despite_type } => {
                 if let Some(span) = despite_type {
-                    self.despite(value, *span, wanted);
+                    self.despite(value, *span, scope);
                 }
-                self.literal(value, despite_type.is_some(), wanted, to)
+                self.literal(value, despite_type.is_some(), scope)
             }
             ExprKind::Path(path) => {
-                let found = self.reading().find(path, expr.span)?;
-                self.read_late(&found.location, expr.span);
-                self.fits(&found.held, wanted, expr.span)?;
+                let found = self.reading(scope.flow).find(path, span)?;
+                self.read_late(&found.location, scope.flow, span);
+                self.fits(&found.held, scope.wanted, span)?;
                 Some(TypedExpr { expr: plan::Expr::At(found.location), held: found.held })
             }
-            ExprKind::Object(entries) => self.object(entries, expr.span, wanted, to),
-            ExprKind::Array(items) => self.array(items, expr.span, wanted, to),
-            ExprKind::Convert { from, conversion } => self.convert(from, conversion, expr.span, wanted, to),
-            ExprKind::Text { reason, with } => self.text(reason, with, expr.span, wanted, to),
-            ExprKind::Shape(shape) => self.shape(shape, wanted, false),
-            ExprKind::Aggregate { what, list } => self.aggregate(*what, list, wanted, to),
-            ExprKind::FirstOf(items) => self.first_of(items, expr.span, wanted, to),
-            ExprKind::Present(items) => self.present(items, expr.span, wanted, to),
+            ExprKind::Object(entries) => self.object(entries, span, scope),
+            ExprKind::Array(items) => self.array(items, span, scope),
+            ExprKind::Convert { from, conversion } => self.convert(from, conversion, span, scope),
+            ExprKind::Text { reason, with } => self.text(reason, with, span, scope),
+            ExprKind::Shape(shape) => self.shape(shape, false, scope),
+            ExprKind::Aggregate { what, list } => self.aggregate(*what, list, scope),
+            ExprKind::FirstOf(items) => self.first_of(items, span, scope),
+            ExprKind::Present(items) => self.present(items, span, scope),
             ExprKind::Lookup { value, list, by, field } => {
-                self.lookup(value, list, [Some(by), field.as_ref()], wanted, expr.span)
+                self.lookup(value, list, [Some(by), field.as_ref()], span, scope)
             }
-            ExprKind::Each { name, list, give } => self.each_value(name, list, give, wanted, to),
+            ExprKind::Each { name, list, give } => self.each_value(name, list, give, scope),
             ExprKind::If { predicate, then, otherwise } => {
-                self.conditional(predicate, then, otherwise.as_deref(), expr.span, wanted)
+                self.conditional(predicate, then, otherwise.as_deref(), span, scope)
             }
-            ExprKind::Lines { plain, numbered } => self.lines(plain, numbered, expr.span, wanted, to),
+            ExprKind::Lines { plain, numbered } => self.lines(plain, numbered, span, scope),
         }
     }
 
+    /// Compiles all expressions of a list, to report errors in each of them.
+    pub(super) fn all_values(&mut self, items: &[ExprDecl], scope: &ExprScope<'_>) -> Option<Vec<TypedExpr>> {
+        let made: Vec<_> = items.iter().map(|item| self.value(item, scope)).collect();
+        made.into_iter().collect()
+    }
+
     /// Compiles an expression that becomes text: a header, a query parameter or a part of a path.
-    pub(super) fn scalar_value(&mut self, expr: &ExprDecl, what: &str) -> Option<TypedExpr> {
-        let made = self.value(expr, None)?;
+    pub(super) fn scalar_value(
+        &mut self,
+        expr: &ExprDecl,
+        what: &str,
+        scope: &ExprScope<'_>,
+    ) -> Option<TypedExpr> {
+        let made = self.value(expr, &scope.source())?;
         self.is_scalar(&made.held, what, expr.span)?;
-        self.becomes_text(&made.expr, what, expr.span);
+        self.becomes_text(&made.expr, what, scope.flow, expr.span);
         Some(made)
     }
 
@@ -94,35 +167,40 @@ impl RouteCheck<'_, '_> {
         Some(())
     }
 
-    fn literal(
-        &mut self,
-        node: &Node,
-        despite: bool,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
-    ) -> Option<TypedExpr> {
-        if let (Some(wanted), false) = (wanted, despite) {
+    fn literal(&mut self, node: &Node, despite: bool, scope: &ExprScope<'_>) -> Option<TypedExpr> {
+        if let (Some(wanted), false) = (scope.wanted, despite) {
             let ty = TypeIn { types: self.env.types(wanted.side), ty: wanted.ty };
             if let Err(misfit) = literal::check(node, ty) {
                 self.findings.push(faults::literal(&misfit));
                 return None;
             }
         }
-        self.stands_in(node, node.span);
-        let held = ContextValue::present(type_of(node), to);
+        // In a response, it replaces a value that is missing on the other side.
+        if let Some(at) = &scope.answer {
+            self.lose(Loss {
+                side: self.env.side_name(self.serves).to_owned(),
+                place: at.place.clone(),
+                instead: Some(String::from_utf8_lossy(&literal::json(node)).into_owned()),
+                unless_found: at.unless_found,
+                partly: false,
+                narrow: None,
+                origin: self.env.origin(node.span),
+            });
+        }
+        let held = ContextValue::present(type_of(node), scope.to());
         Some(TypedExpr { expr: plan::Expr::Constant(literal::json(node)), held })
     }
 
     /// Lists a `despite: type` in the report. Reports one that is unnecessary.
-    fn despite(&mut self, node: &Node, span: Span, wanted: Option<ExprTarget<'_>>) {
-        let misfit = wanted.and_then(|wanted| {
+    fn despite(&mut self, node: &Node, span: Span, scope: &ExprScope<'_>) {
+        let misfit = scope.wanted.and_then(|wanted| {
             let ty = TypeIn { types: self.env.types(wanted.side), ty: wanted.ty };
             literal::check(node, ty).err()
         });
         match misfit {
             None => self.findings.push(faults::despite_needless(span)),
             Some(misfit) => {
-                let place = self.answers.as_ref().map_or("A literal", |at| at.place.as_str());
+                let place = scope.answer.as_ref().map_or("A literal", |at| at.place.as_str());
                 let text = format!("`{place}` {}", misfit.why);
                 self.note(NoteKind::Despite, text, span);
             }
@@ -167,10 +245,9 @@ impl RouteCheck<'_, '_> {
         &mut self,
         entries: &[(Spanned<String>, ExprDecl)],
         span: Span,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let env = self.env;
+        let (env, wanted, to) = (self.env, scope.wanted, scope.to());
         let object = match wanted {
             None => None,
             Some(wanted) => match object_of(TypeIn { types: env.types(wanted.side), ty: wanted.ty }) {
@@ -185,10 +262,11 @@ impl RouteCheck<'_, '_> {
         let mut fields = Vec::new();
         let mut complete = true;
         for (name, value) in entries {
+            let member = scope.below(&format!(".{}", name.value));
             let made = match object.map(|object| field_of(object, &name.value)) {
-                None | Some(FieldOf::Any) => self.member(name, value, None),
+                None | Some(FieldOf::Any) => self.value(value, &member.source()),
                 Some(FieldOf::Known(ty, required)) => {
-                    self.member(name, value, Some(ExprTarget { ty, side: to, required }))
+                    self.value(value, &member.wanting(Some(ExprTarget { ty, side: to, required })))
                 }
                 Some(FieldOf::Unknown) => {
                     let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
@@ -214,14 +292,14 @@ impl RouteCheck<'_, '_> {
         }
         for field in object.map(|object| object.fields.as_slice()).unwrap_or_default() {
             let is_missing = field.required && !entries.iter().any(|(name, _)| name.value == field.name);
-            if is_missing && !self.is_paged(&field.name, to) {
+            if is_missing && !self.is_paged(&field.name, scope) {
                 self.findings.push(faults::missing_field(&field.name, span));
                 complete = false;
             }
         }
         let ty = match wanted {
             Some(wanted) => wanted.ty.clone(),
-            None => super::context::object(fields, Additional::Closed, span),
+            None => context::object(fields, Additional::Closed, span),
         };
         // Without a target type, later steps read the members. Return the type even after an error,
         // so that they report no further one.
@@ -231,20 +309,10 @@ impl RouteCheck<'_, '_> {
 
     /// Returns whether the gateway writes this member of the response, because it describes other
     /// pages.
-    fn is_paged(&self, name: &str, to: SideId) -> bool {
-        let Some(at) = self.answers.as_ref().filter(|_| to == self.serves) else { return false };
+    fn is_paged(&self, name: &str, scope: &ExprScope<'_>) -> bool {
+        let Some(at) = scope.answer.as_ref().filter(|_| scope.to() == self.serves) else { return false };
         let place = format!("{}.{name}", at.place);
-        self.paged_members[to].iter().any(|names| format!("$.{}", names.join(".")) == place)
-    }
-
-    /// Compiles the value of a member.
-    fn member(
-        &mut self,
-        name: &Spanned<String>,
-        value: &ExprDecl,
-        wanted: Option<ExprTarget<'_>>,
-    ) -> Option<TypedExpr> {
-        self.below(&format!(".{}", name.value), |check| check.value(value, wanted))
+        self.paged.members[self.serves].iter().any(|names| format!("$.{}", names.join(".")) == place)
     }
 
     /// Returns a member of an object without a target type. Named types of the other side are
@@ -260,25 +328,12 @@ impl RouteCheck<'_, '_> {
             }
             _ => Type::any(name.span),
         };
-        Field {
-            name: name.value.clone(),
-            ty,
-            required: !held.absent,
-            access: Access::Both,
-            default: None,
-            span: name.span,
-        }
+        field(&name.value, ty, !held.absent, name.span)
     }
 
-    fn array(
-        &mut self,
-        items: &[ExprDecl],
-        span: Span,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
-    ) -> Option<TypedExpr> {
-        let env = self.env;
-        let item = match wanted.map(|wanted| (wanted, env.types(wanted.side).resolve(wanted.ty).kind)) {
+    fn array(&mut self, items: &[ExprDecl], span: Span, scope: &ExprScope<'_>) -> Option<TypedExpr> {
+        let (env, to) = (self.env, scope.to());
+        let item = match scope.wanted.map(|wanted| (wanted, env.types(wanted.side).resolve(wanted.ty).kind)) {
             None | Some((_, TypeKind::Any)) => None,
             Some((_, TypeKind::Array(array))) => Some(array.items.as_ref()),
             Some((wanted, _)) => {
@@ -287,10 +342,9 @@ impl RouteCheck<'_, '_> {
             }
         };
         // An absent element would shift the ones after it, so each needs a value.
-        let wanted_item = item.map(|ty| ExprTarget { ty, side: to, required: true });
-        let made: Vec<_> =
-            items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
-        let exprs = made.into_iter().map(|made| made.map(|made| made.expr)).collect::<Option<Vec<_>>>()?;
+        let wanted = item.map(|ty| ExprTarget { ty, side: to, required: true });
+        let made = self.all_values(items, &scope.below("[*]").wanting(wanted))?;
+        let exprs = made.into_iter().map(|made| made.expr).collect();
         let ty = list(item.cloned().unwrap_or_else(|| Type::any(span)), span);
         Some(TypedExpr { expr: plan::Expr::Array(exprs), held: ContextValue::present(ty, to) })
     }
@@ -300,17 +354,17 @@ impl RouteCheck<'_, '_> {
         from: &ExprDecl,
         written: &ConversionUse,
         span: Span,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
         // Compile source and conversion before returning, to report errors in either.
-        let made = self.value(from, None);
+        let made = self.value(from, &scope.source());
         let read = self.env.conversion(written, self.findings);
         let (made, read) = (made?, read?);
         // In a `make` step the direction follows from the source: a value leaves the side that it
         // was read from. Nested conversions continue in the same direction.
-        let to = match (&from.kind, self.makes) {
-            (_, false) => to,
+        let wanted = scope.wanted;
+        let to = match (&from.kind, scope.makes) {
+            (_, false) => scope.to(),
             (ExprKind::Convert { .. }, true) => made.held.side,
             (_, true) => made.held.side.other(),
         };
@@ -334,7 +388,7 @@ impl RouteCheck<'_, '_> {
                 ty: made.held.ty.to_string(),
                 wrote: None,
             };
-            self.env.lenses.use_partial(&partial, self.wrote.as_deref());
+            self.env.lenses.use_partial(&partial, scope.flow.write_name());
         }
         let held_kinds = kinds_of(&self.env.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);
@@ -409,46 +463,37 @@ impl RouteCheck<'_, '_> {
         reason: &Spanned<String>,
         with: &[(Spanned<String>, ExprDecl)],
         span: Span,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
         let given: Vec<&Spanned<String>> = with.iter().map(|(name, _)| name).collect();
         let id = self.env.reason(reason, &given, self.findings);
         let mut values = Vec::new();
         for (name, value) in with {
-            let made = self.scalar_value(value, "a text's placeholder");
+            let made = self.scalar_value(value, "a text's placeholder", scope);
             values.extend(made.map(|made| (name.value.clone(), made.expr)));
         }
-        let held = ContextValue::present(scalar(ScalarKind::String, span), to);
-        self.fits(&held, wanted, span)?;
+        let held = ContextValue::present(scalar(ScalarKind::String, span), scope.to());
+        self.fits(&held, scope.wanted, span)?;
         (values.len() == with.len())
             .then_some(id?)
             .map(|reason| TypedExpr { expr: plan::Expr::Text { reason, with: values }, held })
     }
 
-    fn first_of(
-        &mut self,
-        items: &[ExprDecl],
-        span: Span,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
-    ) -> Option<TypedExpr> {
+    fn first_of(&mut self, items: &[ExprDecl], span: Span, scope: &ExprScope<'_>) -> Option<TypedExpr> {
         let Some((last, others)) = items.split_last() else {
             self.findings.push(faults::first_of_nothing(span));
             return None;
         };
         // Null and absent values are skipped, so only the last expression must satisfy the target
         // completely.
-        let lenient = wanted.map(|wanted| Type { nullable: true, ..wanted.ty.clone() });
-        let mut exprs = Vec::new();
-        for item in others {
-            let wanted = lenient.as_ref().map(|ty| ExprTarget { ty, side: to, required: false });
-            exprs.push(self.value(item, wanted).map(|made| made.expr));
-        }
-        let made = self.unless_found(!others.is_empty(), |check| check.value(last, wanted))?;
-        exprs.push(Some(made.expr));
-        let exprs = exprs.into_iter().collect::<Option<Vec<_>>>()?;
-        let held = ContextValue { ty: wanted.map_or(made.held.ty, |wanted| wanted.ty.clone()), ..made.held };
+        let lenient = scope.wanted.map(|wanted| Type { nullable: true, ..wanted.ty.clone() });
+        let wanted = lenient.as_ref().map(|ty| ExprTarget { ty, side: scope.to(), required: false });
+        let others_made = self.all_values(others, &scope.wanting(wanted));
+        let made = self.value(last, &scope.unless_found(!others.is_empty()))?;
+        let mut exprs: Vec<_> = others_made?.into_iter().map(|made| made.expr).collect();
+        exprs.push(made.expr);
+        let ty = scope.wanted.map_or(made.held.ty, |wanted| wanted.ty.clone());
+        let held = ContextValue { ty, ..made.held };
         Some(TypedExpr { expr: plan::Expr::FirstOf(exprs), held })
     }
 
@@ -457,15 +502,15 @@ impl RouteCheck<'_, '_> {
     pub(super) fn shape(
         &mut self,
         shape: &ShapeExpr,
-        wanted: Option<ExprTarget<'_>>,
         is_element: bool,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let Some(wanted) = wanted else {
+        let Some(wanted) = scope.wanted else {
             self.findings.push(faults::shape_of_nothing(shape.shape.name.span));
             return None;
         };
         let to = wanted.side;
-        let from = self.shape_input(&shape.from)?;
+        let from = self.shape_input(&shape.from, scope)?;
         if from.held.side == to {
             self.findings.push(faults::shape_from_same_side(shape.from.span, self.env.side_name(to)));
             return None;
@@ -488,16 +533,17 @@ impl RouteCheck<'_, '_> {
         let types = if to == SideId::OLD { [target, source] } else { [source, target] };
         let with: Vec<_> = shape.with.iter().map(|(name, _)| name.clone()).collect();
         // Paging members belong to the outermost object of a response.
-        let is_answer = to == self.serves && self.answers.as_ref().is_some_and(|at| at.place == "$");
-        let paged = if is_answer { self.paged_members.clone() } else { Default::default() };
+        let is_answer = to == self.serves && scope.answer.as_ref().is_some_and(|at| at.place == "$");
+        let paged = if is_answer { self.paged.members.clone() } else { Default::default() };
         let supply = Supply { with, over: shape.over.is_some(), paged };
         let lens = env.lenses.body(&shape.shape, types, to, &supply, self.findings);
         // Compile `with:` even if the shape has an error, to report its own errors.
-        let with = self.shape_arguments(shape, target, lens.as_ref().map(|lens| lens.supplied.as_slice()));
+        let supplied = lens.as_ref().map(|lens| lens.supplied.as_slice());
+        let with = self.shape_arguments(shape, target, supplied, scope);
         let over = match &shape.over {
             None => None,
             Some(over) => {
-                let base = self.base(over, shape, target)?;
+                let base = self.base(over, shape, target, scope)?;
                 // An overlay copies declared members only. If the type is open, note that others
                 // are lost.
                 if let TypeKind::Object(Object { additional: Additional::Open, .. }) =
@@ -512,7 +558,7 @@ impl RouteCheck<'_, '_> {
         let null_as = self.null_as(shape, target);
         let lens = lens?;
         if let plan::Expr::At(location) = &from.expr {
-            self.shaped_late(location, &lens.op, shape.from.span);
+            self.shaped_late(location, &lens.op, scope.flow, shape.from.span);
         }
         let left_out = matches!(&lens.op, plan::ValueOp::Attempt(attempt) if attempt.instead.is_none());
         if left_out && wanted.required && !is_element {
@@ -523,7 +569,7 @@ impl RouteCheck<'_, '_> {
             ExprKind::Path(path) => Some(path.as_str()),
             _ => None,
         };
-        self.take_over(&lens, to, read);
+        self.take_over(&lens, to, read, scope.answer.as_ref(), scope.flow.write_name());
         let expr = plan::Expr::Shape {
             op: lens.op,
             from: Box::new(from.expr),
@@ -541,9 +587,9 @@ impl RouteCheck<'_, '_> {
 
     /// Compiles the source of a shape. A path is not recorded as an unrestricted read: the shape
     /// only reads the members that it accepts.
-    fn shape_input(&mut self, from: &ExprDecl) -> Option<TypedExpr> {
-        let ExprKind::Path(path) = &from.kind else { return self.value(from, None) };
-        let found = self.reading().find(path, from.span)?;
+    fn shape_input(&mut self, from: &ExprDecl, scope: &ExprScope<'_>) -> Option<TypedExpr> {
+        let ExprKind::Path(path) = &from.kind else { return self.value(from, &scope.source()) };
+        let found = self.reading(scope.flow).find(path, from.span)?;
         Some(TypedExpr { expr: plan::Expr::At(found.location), held: found.held })
     }
 
@@ -553,23 +599,22 @@ impl RouteCheck<'_, '_> {
         shape: &ShapeExpr,
         target: TypeIn<'_>,
         order: Option<&[Key]>,
+        scope: &ExprScope<'_>,
     ) -> Option<Vec<plan::Expr>> {
         let element = match (shape.shape.each, target.types.resolve(target.ty).kind) {
             (true, TypeKind::Array(array)) => target.types.at(&array.items),
             _ => target,
         };
         let object = object_of(element).ok().flatten();
-        // The target does not carry its side. The address of its type table identifies it.
-        let to =
-            if std::ptr::eq(target.types, self.env.types(SideId::OLD)) { SideId::OLD } else { SideId::NEW };
         let mut made = Vec::new();
         let mut complete = true;
         for (name, value) in &shape.with {
             let wanted = object.and_then(|object| object.field(&name.value));
-            let wanted = wanted.map(|field| ExprTarget { ty: &field.ty, side: to, required: field.required });
+            let wanted =
+                wanted.map(|field| ExprTarget { ty: &field.ty, side: scope.to(), required: field.required });
             let element = if shape.shape.each { "[*]" } else { "" };
             let place = format!("{element}.{}", name.value);
-            let value = self.below(&place, |check| check.value(value, wanted));
+            let value = self.value(value, &scope.below(&place).wanting(wanted));
             // Continue after an error, to report those of the other fields.
             complete &= value.is_some();
             made.extend(value.map(|value| (name.value.as_str(), value.expr)));
@@ -582,8 +627,14 @@ impl RouteCheck<'_, '_> {
 
     /// Compiles the old value under `over:`: an object of the target's side whose fields fit,
     /// except for nulls that the shape removes.
-    fn base(&mut self, over: &ExprDecl, shape: &ShapeExpr, target: TypeIn<'_>) -> Option<plan::Expr> {
-        let made = self.value(over, None)?;
+    fn base(
+        &mut self,
+        over: &ExprDecl,
+        shape: &ShapeExpr,
+        target: TypeIn<'_>,
+        scope: &ExprScope<'_>,
+    ) -> Option<plan::Expr> {
+        let made = self.value(over, &scope.source())?;
         let old = made.held.in_types(self.env.world.contracts);
         let (Ok(Some(old_fields)), Ok(Some(fields))) = (object_of(old), object_of(target)) else {
             let any = matches!(old.types.resolve(old.ty).kind, TypeKind::Any)
@@ -672,15 +723,7 @@ fn field_of<'t>(object: &'t Object, name: &str) -> FieldOf<'t> {
 fn object_of(ty: TypeIn<'_>) -> Result<Option<&Object>, ()> {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Any => Ok(None),
-        TypeKind::Object(object) => Ok(Some(object)),
-        TypeKind::OneOf(alternatives) => {
-            let mut objects = alternatives.iter().filter_map(|one| match ty.types.resolve(one).kind {
-                TypeKind::Object(object) => Some(object),
-                _ => None,
-            });
-            objects.next().map(Some).ok_or(())
-        }
-        _ => Err(()),
+        _ => super::proof::object_of(ty.ty, ty.types).map(Some).ok_or(()),
     }
 }
 
@@ -708,7 +751,7 @@ fn type_of(node: &Node) -> Type {
         Kind::Number(_) => scalar(ScalarKind::Integer, span),
         Kind::String(..) => scalar(ScalarKind::String, span),
         Kind::Seq(_) => list(Type::any(span), span),
-        Kind::Map(_) => super::context::object(Vec::new(), Additional::Open, span),
+        Kind::Map(_) => context::object(Vec::new(), Additional::Open, span),
     }
 }
 
@@ -723,13 +766,12 @@ fn lacking<'n>(list: TypeIn<'_>, names: [&'n str; 2]) -> Option<&'n str> {
 /// Returns the type of the entries that `pairs` creates.
 fn entry(key: &str, value: &str, written: &ConversionUse, span: Span) -> Type {
     let arguments = written.arguments.as_ref().and_then(|node| node.as_map()).unwrap_or_default();
-    let field = |name: &str, ty| {
+    let of = |name: &str, ty| {
         let named = arguments.iter().find(|(_, node)| node.as_str() == Some(name));
-        let span = named.map_or(span, |(_, node)| node.span);
-        Field { name: name.to_owned(), ty, required: true, access: Access::Both, default: None, span }
+        field(name, ty, true, named.map_or(span, |(_, node)| node.span))
     };
-    let fields = vec![field(key, scalar(ScalarKind::String, span)), field(value, Type::any(span))];
-    super::context::object(fields, Additional::Closed, span)
+    let fields = vec![of(key, scalar(ScalarKind::String, span)), of(value, Type::any(span))];
+    context::object(fields, Additional::Closed, span)
 }
 
 const NUMBER: Kinds = Kinds::from_kinds(&[switchback_json::raw::Kind::Number]);

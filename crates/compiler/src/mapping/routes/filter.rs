@@ -106,11 +106,11 @@ impl PathEnv<'_, '_> {
     fn known_here(&mut self, segments: &[Segment], words: &PathWords<'_>) {
         let steps = segments.iter().filter_map(step).collect();
         let location = Location { text: "".into(), path: Path::Singular(steps) };
-        let places = self.context.proofs.behind(&location);
+        let places = self.flow.proofs.behind(&location);
         // Only the request is unvalidated.
-        let Some(request) = self.context.get("request") else { return };
+        let Some(request) = self.flow.get("request") else { return };
         let types = self.env.types(request.side);
-        let unknown = self.context.proofs.unknown(&places, types);
+        let unknown = self.flow.proofs.unknown(&places, types);
         if !unknown.is_empty() {
             self.findings.push(faults::unchecked_places(&unknown, PlaceUse::Decides, words.whole()));
         }

@@ -2,13 +2,13 @@
 //! multi-line texts. `expr` compiles literals, paths and the forms with a single value.
 
 use super::context::{ContextValue, list, scalar};
-use super::expr::{ExprTarget, TypedExpr};
+use super::expr::{ExprScope, ExprTarget, TypedExpr};
 use super::faults;
 use super::route::RouteCheck;
 use crate::contract::{JsonKind, ScalarKind, Type, TypeKind};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ExprDecl, ExprKind, PredicateDecl, Spanned};
-use switchback_plan::{self as plan, Aggregate, Key, SideId};
+use switchback_plan::{self as plan, Aggregate, Key};
 
 impl RouteCheck<'_, '_> {
     /// Compiles `{$present: [value, …]}`.
@@ -16,15 +16,13 @@ impl RouteCheck<'_, '_> {
         &mut self,
         items: &[ExprDecl],
         span: Span,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
+        let (wanted, to) = (scope.wanted, scope.to());
         // Null and absent values are omitted, so each expression may yield either.
         let item = self.wanted_items(wanted, span)?.map(|item| Type { nullable: true, ..item.clone() });
         let wanted_item = item.as_ref().map(|ty| ExprTarget { ty, side: to, required: false });
-        let made: Vec<_> =
-            items.iter().map(|item| self.below("[*]", |check| check.value(item, wanted_item))).collect();
-        let made = made.into_iter().collect::<Option<Vec<_>>>()?;
+        let made = self.all_values(items, &scope.below("[*]").wanting(wanted_item))?;
         // Without a target type, infer the element type if all expressions have the same one.
         let first =
             made.first().map(|made| (made.held.side, Type { nullable: false, ..made.held.ty.clone() }));
@@ -46,11 +44,11 @@ impl RouteCheck<'_, '_> {
         value: &ExprDecl,
         written: &Spanned<String>,
         [by, field]: [Option<&Spanned<String>>; 2],
-        wanted: Option<ExprTarget<'_>>,
         span: Span,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let key = self.value(value, None);
-        let found = self.reading().find_one(&written.value, written.span);
+        let key = self.value(value, &scope.source());
+        let found = self.reading(scope.flow).find_one(&written.value, written.span);
         let (key, found, by) = (key?, found?, by?);
         let types = self.env.types(found.held.side);
         let TypeKind::Array(array) = types.resolve(&found.held.ty).kind else {
@@ -89,7 +87,7 @@ impl RouteCheck<'_, '_> {
         let absent = if many { key.held.absent } else { true };
         let ty = if many { list(element, span) } else { element };
         let held = ContextValue { ty, side: found.held.side, absent };
-        self.fits(&held, wanted, span)?;
+        self.fits(&held, scope.wanted, span)?;
         let expr = plan::Expr::Lookup {
             value: Box::new(key.expr),
             list: found.location,
@@ -104,18 +102,14 @@ impl RouteCheck<'_, '_> {
         name: &Spanned<String>,
         elements: &ExprDecl,
         give: &ExprDecl,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        self.check_name(name);
-        let item = self.wanted_items(wanted, elements.span)?.cloned();
-        let faults_met = self.context.faults_met;
+        self.check_name(name, scope.flow);
+        let (wanted, to) = (scope.wanted, scope.to());
+        let item = self.wanted_items(wanted, elements.span)?;
+        let faulty = self.summary.reads.faulty;
         // As in a `make` step, the elements leave the side that the list was read from.
-        let makes = std::mem::replace(&mut self.makes, true);
-        let over = self.value(elements, None);
-        self.makes = makes;
-        let over = over?;
-        self.element_of_fault(name, faults_met);
+        let over = self.value(elements, &ExprScope { makes: true, ..scope.source() })?;
         let types = self.env.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
         // Assume that an untyped value is what its use requires.
@@ -133,15 +127,18 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::may_be_absent(elements.span));
             return None;
         }
-        self.context.set(&name.value, element);
-        self.context.proofs.derive_value(&name.value, &over.expr);
-        let wanted_item = item.as_ref().map(|ty| ExprTarget { ty, side: to, required: true });
-        let made = self.below("[*]", |check| match &give.kind {
-            ExprKind::Shape(shape) => check.shape(shape, wanted_item, true),
-            _ => check.value(give, wanted_item),
-        });
-        self.context.remove(&name.value);
-        if !self.context.is_root_read(&name.value) {
+        let mut flow = scope.flow.with(&name.value, element);
+        flow.proofs.derive_value(&name.value, &over.expr);
+        if self.summary.reads.faulty > faulty {
+            flow.faulty.insert(name.value.clone());
+        }
+        let wanted_item = item.map(|ty| ExprTarget { ty, side: to, required: true });
+        let scope = scope.at(&flow).below("[*]").wanting(wanted_item);
+        let made = match &give.kind {
+            ExprKind::Shape(shape) => self.shape(shape, true, &scope),
+            _ => self.value(give, &scope),
+        };
+        if !self.summary.reads.has_root(&name.value) {
             self.findings.push(faults::unread_element(name));
         }
         let given = made?;
@@ -159,10 +156,9 @@ impl RouteCheck<'_, '_> {
         &mut self,
         what: Aggregate,
         elements: &ExprDecl,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let over = self.value(elements, None)?;
+        let over = self.value(elements, &scope.source())?;
         let types = self.env.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
         let shown = !matches!(resolved.kind, TypeKind::Any);
@@ -188,8 +184,8 @@ impl RouteCheck<'_, '_> {
             }
         };
         let absent = over.held.absent || (resolved.nullable && shown);
-        let held = ContextValue { absent, ..ContextValue::present(scalar(kind, elements.span), to) };
-        self.fits(&held, wanted, elements.span)?;
+        let held = ContextValue { absent, ..ContextValue::present(scalar(kind, elements.span), scope.to()) };
+        self.fits(&held, scope.wanted, elements.span)?;
         Some(TypedExpr { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
     }
 
@@ -201,24 +197,22 @@ impl RouteCheck<'_, '_> {
         then: &ExprDecl,
         otherwise: Option<&ExprDecl>,
         span: Span,
-        wanted: Option<ExprTarget<'_>>,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let condition = self.condition(predicate);
-        let before = self.context.clone();
-        if let Some(condition) = &condition {
-            self.context.learn_all(&condition.facts, self.env.world.contracts);
-        }
-        let made = self.value(then, wanted);
-        // Restore the types but keep the record of reads.
-        let read = std::mem::replace(&mut self.context, before).read;
-        self.context.read.extend(read);
+        let wanted = scope.wanted;
+        let condition = self.condition(predicate, scope.flow);
+        let faulty = self.summary.reads.faulty;
+        let facts = condition.as_ref().map_or(&[][..], |condition| &condition.facts);
+        let made = self.value(then, &scope.at(&scope.flow.where_holds(facts, self.env.world.contracts)));
+        // Reads of unknown values in a branch do not make the result unknown.
+        self.summary.reads.faulty = faulty;
         if otherwise.is_none() && wanted.is_some_and(|wanted| wanted.required) {
             self.findings.push(faults::may_be_absent(span));
             return None;
         }
         let other = match otherwise {
             None => None,
-            Some(expr) => Some(self.unless_found(true, |check| check.value(expr, wanted))?),
+            Some(expr) => Some(self.value(expr, &scope.unless_found(true))?),
         };
         let (condition, made) = (condition?, made?);
         let absent = made.held.absent || other.as_ref().is_none_or(|other| other.held.absent);
@@ -243,27 +237,26 @@ impl RouteCheck<'_, '_> {
         plain: &[ExprDecl],
         numbered: &[ExprDecl],
         span: Span,
-        wanted: Option<ExprTarget<'_>>,
-        to: SideId,
+        scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let plain: Vec<_> = plain.iter().map(|line| self.line(line)).collect();
-        let numbered: Vec<_> = numbered.iter().map(|line| self.line(line)).collect();
-        let held = ContextValue::present(scalar(ScalarKind::String, span), to);
-        self.fits(&held, wanted, span)?;
+        let plain: Vec<_> = plain.iter().map(|line| self.line(line, scope)).collect();
+        let numbered: Vec<_> = numbered.iter().map(|line| self.line(line, scope)).collect();
+        let held = ContextValue::present(scalar(ScalarKind::String, span), scope.to());
+        self.fits(&held, scope.wanted, span)?;
         let all = |lines: Vec<Option<plan::Expr>>| lines.into_iter().collect::<Option<Vec<_>>>();
         Some(TypedExpr { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })
     }
 
     /// Compiles a line: a scalar, or a list of scalars.
-    fn line(&mut self, expr: &ExprDecl) -> Option<plan::Expr> {
-        let made = self.value(expr, None)?;
+    fn line(&mut self, expr: &ExprDecl, scope: &ExprScope<'_>) -> Option<plan::Expr> {
+        let made = self.value(expr, &scope.source())?;
         let types = self.env.types(made.held.side);
         let scalars = match types.resolve(&made.held.ty).kind {
             TypeKind::Array(array) => ContextValue::present((*array.items).clone(), made.held.side),
             _ => made.held,
         };
         self.is_scalar(&scalars, "a line of a text", expr.span)?;
-        self.becomes_text(&made.expr, "a line of a text", expr.span);
+        self.becomes_text(&made.expr, "a line of a text", scope.flow, expr.span);
         Some(made.expr)
     }
 

@@ -175,6 +175,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 continue;
             }
             let taken = self
+                .summary
                 .called
                 .iter()
                 .find(|called| called.headers.iter().any(|other| other.name.eq_ignore_ascii_case(&name)));
@@ -191,11 +192,11 @@ impl<'a> RouteCheck<'_, 'a> {
             let is_paged = serve.paging.is_some() && name == "link";
             if !self.is_of_service(Message::Answer, &name)
                 || is_paged
-                || self.answered_headers.contains(&name)
+                || self.summary.answered_headers.contains(&name)
             {
                 continue;
             }
-            let source = self.called.iter().find(|called| {
+            let source = self.summary.called.iter().find(|called| {
                 response_headers(called).any(|(_, other)| other.name.eq_ignore_ascii_case(&name))
             });
             match source.filter(|_| !is_dropped(&name) && name != SET_COOKIE) {
@@ -216,7 +217,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     fn reads_header(&self, name: &str) -> bool {
-        let read = self.context.read.iter();
+        let read = self.summary.reads.places.iter();
         read.filter_map(|place| place.strip_prefix("request.headers"))
             .any(|rest| rest.is_empty() || rest.trim_start_matches('.').eq_ignore_ascii_case(name))
     }

@@ -19,6 +19,7 @@ mod context;
 mod expr;
 mod faults;
 mod filter;
+mod flow;
 mod forms;
 mod headers;
 mod media;

@@ -2,7 +2,7 @@
 //! parameters and members that clients of the served side use to those of the other side's service.
 
 use super::faults;
-use super::route::RouteCheck;
+use super::route::{PagedNames, RouteCheck};
 use super::steps::success_body;
 use crate::contract::{Operation, ScalarKind, Type, TypeIn, TypeKind};
 use crate::mapping::ast::{BodyDecl, FieldPlace, NextPageDecl, PagedRoute, PagedSideDecl, PairDecl, Spanned};
@@ -62,12 +62,15 @@ impl<'a> RouteCheck<'_, 'a> {
         let Some(paging) = paging else { return };
         let [own, other] = [self.serves.place(), self.serves.other().place()];
         for parameter in paging.sides[own].parameters() {
-            self.context.read.insert(format!("request.query.{}", parameter.value));
+            self.summary.reads.places.insert(format!("request.query.{}", parameter.value));
         }
         let names = |side: &PagedSideDecl| side.parameters().map(|name| name.value.clone()).collect();
-        self.paged_parameters = [names(&paging.sides[own]), names(&paging.sides[other])];
-        self.paged_members =
-            paging.sides.each_ref().map(|side| side.members().map(|place| place.0.clone()).collect());
+        let members = |side: &PagedSideDecl| side.members().map(|place| place.0.clone()).collect();
+        self.paged = PagedNames {
+            parameters: [names(&paging.sides[own]), names(&paging.sides[other])],
+            members: paging.sides.each_ref().map(members),
+            is_faulty: false,
+        };
     }
 
     /// Reports lines of a pair that repeat what `paging` handles. Call it once per pair.
@@ -132,7 +135,7 @@ impl<'a> RouteCheck<'_, 'a> {
     ) -> Option<Option<Arc<plan::Paging>>> {
         let Some(paging) = paging else { return Some(None) };
         let mut called: Vec<&Operation> = Vec::new();
-        for operation in &self.called {
+        for operation in &self.summary.called {
             if !called.iter().any(|known| known.key == operation.key) {
                 called.push(operation);
             }
@@ -186,9 +189,7 @@ impl<'a> RouteCheck<'_, 'a> {
             return None;
         }
         let origin = self.env.origin(paging.span);
-        let paging = plan::Paging { client, service, call: called.key.to_string().into(), upto, origin };
-        self.is_limited |= !paging.limits().is_empty();
-        Some(Arc::new(paging))
+        Some(Arc::new(plan::Paging { client, service, call: called.key.to_string().into(), upto, origin }))
     }
 
     fn paged_side(

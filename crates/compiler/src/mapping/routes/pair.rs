@@ -31,9 +31,9 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a pair in the direction that serves `self.serves`.
     pub(super) fn pair(mut self, pair: &'a PairDecl, operations: [&'a Operation; 2]) -> Option<LoweredRoute> {
         let called = operations[self.serves.other()];
-        self.sentences(&pair.notes);
+        let approximations = self.sentences(&pair.notes);
         let passed = self.passed_bodies(pair, called);
-        self.passed_answers = passed.as_ref().and_then(|passed| passed.answers.clone());
+        let answers = passed.as_ref().and_then(|passed| passed.answers.clone());
         self.begin_paging(pair.paging.as_ref());
         let paging = match &pair.paging {
             Some(paging) => self.paging(paging, called).map(Some),
@@ -43,8 +43,8 @@ impl<'a> RouteCheck<'_, 'a> {
             // Treat all parameters as claimed, because the invalid line would have claimed some of
             // them.
             let names = |operation: &Operation| operation.query.iter().map(|one| one.name.clone()).collect();
-            self.paged_parameters = [names(self.operation), names(called)];
-            self.is_paging_faulty = true;
+            self.paged.parameters = [names(self.operation), names(called)];
+            self.paged.is_faulty = true;
         }
         // Every part is compiled before the first `?`, so that one error does not hide others.
         let path = self.path(pair, called);
@@ -67,21 +67,18 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
         self.declared_answer_headers(pair, called, &mut answer_headers);
-        // The request precedes the write, and the response follows it. Only the latter is checked
-        // with `wrote` set.
         let request = self.request(pair, called);
         let effect = effect(&called.key.method, pair.effect.as_ref());
-        self.wrote = (effect == Effect::Write).then(|| called.key.to_string().into());
         let mark = self.findings.len();
         self.kept_links(pair);
-        let mut responses = self.responses(pair, called);
+        let mut responses = self.responses(pair, called, answers.as_ref());
         for response in &mut responses {
             response.headers = answer_headers.clone();
             if is_redirect(response.from) {
                 self.location_of_redirect(pair, &mut response.headers);
             }
             if !matches!(response.body, ResponseBody::Error(_)) {
-                response.headers.extend(self.approximate_header());
+                response.headers.extend(self.approximate_header(&approximations));
             }
             if matches!(response.body, ResponseBody::Plan(_)) {
                 self.json_name_of_answer(super::media::client_status(response), &mut response.headers);
@@ -103,7 +100,7 @@ impl<'a> RouteCheck<'_, 'a> {
             format = BodyFormat::Opaque(media);
         }
         let paging = paging?;
-        let verdict = self.verdict(&pair.notes, pair.span);
+        let verdict = self.verdict(&pair.notes, paging.as_deref(), pair.span);
         let call = CallHead {
             operation: called.key.to_string().into(),
             host: called.host,
@@ -113,7 +110,7 @@ impl<'a> RouteCheck<'_, 'a> {
             headers,
             format,
             answers: super::operations::answers(called, self.env.types(self.serves.other())),
-            partial: self.passed_answers.is_some() || super::operations::lists_partial(called),
+            partial: answers.is_some() || super::operations::lists_partial(called),
             effect,
             repeatable: effect == Effect::None || pair.retry.as_ref().is_some_and(|flag| flag.value),
             origin: self.env.origin(pair.span),
@@ -129,11 +126,11 @@ impl<'a> RouteCheck<'_, 'a> {
                 responses: responses?,
             })),
             verdict: verdict?,
-            notes: [self.notes, self.bounds].concat(),
-            losses: self.losses,
+            notes: [self.summary.notes, self.summary.bounds].concat(),
+            losses: self.summary.losses,
             calls_min: 1,
             calls_max: paging.as_ref().map_or(1, plan_calls),
-            paging: paging.clone(),
+            paging,
             business_errors: pair.business_errors.iter().map(|status| status.value as u16).collect(),
             origin: self.env.origin(pair.span),
         })
@@ -216,6 +213,7 @@ impl<'a> RouteCheck<'_, 'a> {
             to: taken.map(|body| &body.ty),
             to_required: taken.is_some_and(|body| body.required),
             towards: self.serves.other(),
+            wrote: None,
             span: pair.span,
         };
         if what.to_required && served.is_some_and(|body| !body.required) {
@@ -238,15 +236,17 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn response_body(
         &mut self,
         pair: &PairDecl,
-        from: Option<&Type>,
-        to: Option<&Type>,
+        called: &Operation,
+        [from, to]: [Option<&Type>; 2],
     ) -> ResponseBody {
+        let writes = effect(&called.key.method, pair.effect.as_ref()) == Effect::Write;
         let what = BodyTypes {
             what: "response",
             from,
             to,
             to_required: to.is_some(),
             towards: self.serves,
+            wrote: writes.then(|| called.key.to_string()),
             span: pair.span,
         };
         match self.translate_body(pair.response.as_ref(), &what) {
@@ -360,13 +360,13 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Returns the members of a response that the gateway writes by itself.
     fn supply_of(&self, what: &BodyTypes<'_>) -> Supply {
-        let paged = if what.what == "response" { self.paged_members.clone() } else { Default::default() };
-        Supply { paged, over: self.is_paging_faulty, ..Supply::default() }
+        let paged = if what.what == "response" { self.paged.members.clone() } else { Default::default() };
+        Supply { paged, over: self.paged.is_faulty, ..Supply::default() }
     }
 
     fn lens_plan(&mut self, lens: Option<Lens>, what: &BodyTypes<'_>) -> BodyTranslation {
         let Some(lens) = lens else { return BodyTranslation::Faulty };
-        self.take_over(&lens, what.towards, None);
+        self.take_over(&lens, what.towards, None, None, what.wrote.as_deref());
         let types = self.env.types(what.towards.other());
         let root = match (&lens.op, what.from) {
             // A rejected value has a fallback, so it must not fail the check of the entire body.
@@ -391,5 +391,7 @@ struct BodyTypes<'t> {
     to: Option<&'t Type>,
     to_required: bool,
     towards: SideId,
+    /// The write that precedes the body.
+    wrote: Option<String>,
     span: Span,
 }

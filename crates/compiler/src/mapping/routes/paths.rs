@@ -6,10 +6,12 @@
 //! even if the type is open, because it has no guarantee. `..` is not supported, because it
 //! obscures where a value comes from.
 
-use super::context::{ContextValue, StepContext, list};
+use super::context::{ContextValue, list, scalar};
 use super::faults;
+use super::flow::{Flow, Reads};
+use super::proof::object_of;
 use super::{Findings, RouteEnv};
-use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
+use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeKind};
 use crate::diagnostic::{Sources, Span, suggest};
 use crate::mapping::ast::Spanned;
 use crate::mapping::syntax::unquote;
@@ -102,7 +104,8 @@ impl<'s> PathWords<'s> {
 /// Environment for resolving paths at one point of a route.
 pub(super) struct PathEnv<'g, 'a> {
     pub env: &'g RouteEnv<'a>,
-    pub context: &'g mut StepContext,
+    pub flow: &'g Flow,
+    pub reads: &'g mut Reads,
     pub findings: &'g mut Findings,
 }
 
@@ -129,7 +132,7 @@ impl PathEnv<'_, '_> {
                     self.findings.push(faults::cookie_read(name, words.next(name)));
                     return None;
                 }
-                (Path::Singular(steps), self.context.narrow(&texts, held, self.env.world.contracts))
+                (Path::Singular(steps), self.flow.narrow(&texts, held, self.env.world.contracts))
             }
             true => (Path::Query(Arc::new(query)), held),
         };
@@ -146,11 +149,6 @@ impl PathEnv<'_, '_> {
             return None;
         }
         Some(found)
-    }
-
-    /// Resolves a path that may be singular or not.
-    pub(super) fn find_spanned_any(&mut self, path: &Spanned<String>) -> Option<FoundPath> {
-        self.find(&path.value, path.span)
     }
 
     pub(super) fn find_spanned(&mut self, path: &Spanned<String>) -> Option<FoundPath> {
@@ -173,8 +171,8 @@ impl PathEnv<'_, '_> {
             return self.setting(rest, words).map(|held| (held, false));
         }
         let span = words.next(&root);
-        let Some(held) = self.context.get(&root).cloned() else {
-            let later = self.context.later.iter().find(|(name, _)| *name == root).map(|(_, span)| *span);
+        let Some(held) = self.flow.get(&root).cloned() else {
+            let later = self.flow.later.iter().find(|(name, _)| *name == root).map(|(_, span)| *span);
             self.findings.push(match later {
                 Some(later) => faults::used_before(&root, span, later),
                 None => faults::unknown_root(&root, span, &self.roots()),
@@ -182,7 +180,7 @@ impl PathEnv<'_, '_> {
             // Continue with the most similar name to report errors further along the path.
             let roots = self.roots();
             let meant = suggest(&root, &roots).filter(|_| later.is_none());
-            let held = meant.and_then(|meant| self.context.get(meant).cloned())?;
+            let held = meant.and_then(|meant| self.flow.get(meant).cloned())?;
             return self.walk(held, rest, words);
         };
         let names = rest.iter().map_while(|segment| match segment {
@@ -195,9 +193,9 @@ impl PathEnv<'_, '_> {
         let read = names.take(2).fold(root, |read, name| read + "." + &name);
         // Recorded before the path is resolved, so that an invalid path does not make its step
         // unread as well.
-        self.context.read.insert(read);
-        if self.context.faulty.contains(&root_name) {
-            self.context.faults_met += 1;
+        self.reads.places.insert(read);
+        if self.flow.faulty.contains(&root_name) {
+            self.reads.faulty += 1;
             let many = rest.iter().any(|segment| step(segment).is_none());
             return Some((
                 ContextValue { absent: false, ..ContextValue::any(held.side, held.ty.span) },
@@ -208,7 +206,7 @@ impl PathEnv<'_, '_> {
     }
 
     fn roots(&self) -> Vec<String> {
-        self.context.names().map(str::to_owned).chain(["config".to_owned()]).collect()
+        self.flow.names().map(str::to_owned).chain(["config".to_owned()]).collect()
     }
 
     /// Resolves `$.config.…`: the remaining names form the dotted name of a setting.
@@ -224,9 +222,9 @@ impl PathEnv<'_, '_> {
         }
         let name = names.join(".");
         let span = words.next(&name);
-        let absent = !self.context.is_set(&name);
+        let absent = !self.flow.is_set(&name);
         let setting = self.env.setting(&Spanned { value: name, span }, self.findings)?;
-        let mut ty = super::context::scalar(
+        let mut ty = scalar(
             match setting.kind? {
                 SettingKind::Boolean => ScalarKind::Boolean,
                 SettingKind::Integer => ScalarKind::Integer,
@@ -287,25 +285,14 @@ impl PathEnv<'_, '_> {
         let span = words.next(name);
         let types = self.env.types(held.side);
         let resolved = types.resolve(&held.ty);
-        let (object, certain) = match resolved.kind {
-            TypeKind::Any => return Some(ContextValue::any(held.side, held.ty.span)),
-            TypeKind::Object(object) => (object, !resolved.nullable),
-            TypeKind::OneOf(alternatives) => {
-                let object = alternatives.iter().find_map(|one| match types.resolve(one).kind {
-                    TypeKind::Object(object) => Some(object),
-                    _ => None,
-                });
-                let Some(object) = object else {
-                    self.findings.push(faults::no_members(name, span, &held.ty));
-                    return None;
-                };
-                (object, false)
-            }
-            _ => {
-                self.findings.push(faults::no_members(name, span, &held.ty));
-                return None;
-            }
+        if matches!(resolved.kind, TypeKind::Any) {
+            return Some(ContextValue::any(held.side, held.ty.span));
+        }
+        let Some(object) = object_of(&held.ty, types) else {
+            self.findings.push(faults::no_members(name, span, &held.ty));
+            return None;
         };
+        let certain = matches!(resolved.kind, TypeKind::Object(_)) && !resolved.nullable;
         let absent = held.absent || !certain;
         if let Some(field) = object.field(name) {
             return Some(ContextValue {
@@ -330,27 +317,23 @@ impl PathEnv<'_, '_> {
     /// Resolves the elements of a list.
     fn items(&mut self, held: &ContextValue, words: &PathWords<'_>) -> Option<ContextValue> {
         let types = self.env.types(held.side);
-        let item = |ty: &Type| ContextValue { ty: ty.clone(), side: held.side, absent: false };
-        match types.resolve(&held.ty).kind {
+        let array = match types.resolve(&held.ty).kind {
             TypeKind::Any => {
-                Some(ContextValue { absent: false, ..ContextValue::any(held.side, held.ty.span) })
+                return Some(ContextValue { absent: false, ..ContextValue::any(held.side, held.ty.span) });
             }
-            TypeKind::Array(array) => Some(item(&array.items)),
+            TypeKind::Array(array) => Some(array),
             TypeKind::OneOf(alternatives) => {
-                let array = alternatives.iter().find_map(|one| match types.resolve(one).kind {
+                alternatives.iter().find_map(|one| match types.resolve(one).kind {
                     TypeKind::Array(array) => Some(array),
                     _ => None,
-                });
-                if array.is_none() {
-                    self.findings.push(faults::no_items(words.whole, &held.ty));
-                }
-                array.map(|array| item(&array.items))
+                })
             }
-            _ => {
-                self.findings.push(faults::no_items(words.whole, &held.ty));
-                None
-            }
+            _ => None,
+        };
+        if array.is_none() {
+            self.findings.push(faults::no_items(words.whole, &held.ty));
         }
+        Some(ContextValue::present((*array?.items).clone(), held.side))
     }
 }
 

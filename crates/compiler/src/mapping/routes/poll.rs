@@ -7,9 +7,11 @@
 
 use super::context::ContextValue;
 use super::faults;
+use super::flow::Flow;
+use super::operations::effect;
 use super::route::RouteCheck;
 use super::serve::CALLS_MAX;
-use crate::contract::{ScalarKind, TypeKind};
+use crate::contract::{Operation, ScalarKind, TypeKind};
 use crate::mapping::ast::{self, CallDecl, PredicateDecl, PredicateWord, Spanned, StepDecl};
 use crate::mapping::literal;
 use std::collections::BTreeMap;
@@ -38,8 +40,9 @@ impl RouteCheck<'_, '_> {
         poll: &ast::PollDecl,
         call: &CallDecl,
         step: &StepDecl,
-        effect: Effect,
+        operation: &Operation,
         held: ContextValue,
+        flow: &Flow,
     ) -> Option<(plan::Poll, ContextValue)> {
         let mark = self.findings.len();
         for (other, is_there) in [("pages", call.pages.is_some()), ("each", call.each.is_some())] {
@@ -47,11 +50,10 @@ impl RouteCheck<'_, '_> {
                 self.findings.push(faults::poll_beside(poll.span, other));
             }
         }
-        if effect == Effect::Write {
-            let key = self.called.last().map(|operation| &operation.key);
-            self.findings.extend(key.map(|key| faults::poll_of_write(call.operation.span, key)));
-        } else if let Some(write) = self.unremembered.clone() {
-            self.findings.push(faults::poll_forgotten(poll.span, &write));
+        if effect(&operation.key.method, call.effect.as_ref()) == Effect::Write {
+            self.findings.push(faults::poll_of_write(call.operation.span, &operation.key));
+        } else if let Some(write) = &flow.unremembered {
+            self.findings.push(faults::poll_forgotten(poll.span, write));
         }
         let times = self.times(poll);
         let Some(name) = &step.name else {
@@ -63,19 +65,10 @@ impl RouteCheck<'_, '_> {
         }
         // The condition reads the reply by the name of the step, which is otherwise defined after
         // it.
-        let outer = self.context.clone();
-        self.context.set(&name.value, held.clone());
+        let flow = flow.with(&name.value, held.clone());
         let until = strict(&poll.until, true);
-        let condition = self.condition(&until);
-        let open = condition.as_ref().map(|_| self.open(&until));
-        let condition = condition.map(|condition| {
-            self.context.learn_all(&condition.facts, self.env.world.contracts);
-            condition.predicate
-        });
-        let finished = self.context.get(&name.value).cloned();
-        let within = std::mem::replace(&mut self.context, outer);
-        self.context.read.extend(within.read);
-        self.context.faults_met = within.faults_met;
+        let condition = self.condition(&until, &flow);
+        let open = condition.as_ref().map(|_| self.open(&until, &flow));
         let (condition, (every, time)) = (condition?, times?);
         if !poll.until.all_places().iter().any(|place| is_below(&place.value, &name.value)) {
             self.findings.push(faults::poll_blind(poll.span, &name.value));
@@ -92,10 +85,11 @@ impl RouteCheck<'_, '_> {
             }
             ConditionRange { .. } => {}
         }
-        let made = plan::Poll { until: condition, every, within: time };
+        let finished = flow.where_holds(&condition.facts, self.env.world.contracts);
+        let made = plan::Poll { until: condition.predicate, every, within: time };
         // After a failure the step may continue with a different reply, so the facts do not apply.
         let goes_on = matches!(call.on_fail, Some(ast::OnFailDecl::Absent(_) | ast::OnFailDecl::Use(_)));
-        Some((made, if goes_on { held } else { finished.unwrap_or(held) }))
+        Some((made, if goes_on { held } else { finished.get(&name.value).cloned().unwrap_or(held) }))
     }
 
     fn times(&mut self, poll: &ast::PollDecl) -> Option<(Duration, Duration)> {
@@ -124,28 +118,28 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Determines whether a valid condition can hold and can fail.
-    fn open(&mut self, written: &PredicateDecl) -> ConditionRange {
+    fn open(&mut self, written: &PredicateDecl, flow: &Flow) -> ConditionRange {
         let any = ConditionRange { holds: true, fails: true };
         match written.word.value {
             PredicateWord::Not => {
-                let ConditionRange { holds, fails } = self.open(&written.of[0]);
+                let ConditionRange { holds, fails } = self.open(&written.of[0], flow);
                 ConditionRange { holds: fails, fails: holds }
             }
             PredicateWord::All => {
-                let of: Vec<ConditionRange> = written.of.iter().map(|one| self.open(one)).collect();
+                let of: Vec<ConditionRange> = written.of.iter().map(|one| self.open(one, flow)).collect();
                 let holds = of.iter().all(|one| one.holds) && are_joinable(written);
                 // A condition that cannot hold always fails.
                 ConditionRange { holds, fails: of.iter().any(|one| one.fails) || !holds }
             }
             PredicateWord::Any => {
-                let of: Vec<ConditionRange> = written.of.iter().map(|one| self.open(one)).collect();
+                let of: Vec<ConditionRange> = written.of.iter().map(|one| self.open(one, flow)).collect();
                 ConditionRange {
                     holds: of.iter().any(|one| one.holds),
                     fails: of.iter().all(|one| one.fails),
                 }
             }
             PredicateWord::Present | PredicateWord::Missing | PredicateWord::OneOf => {
-                let Some(found) = self.reading().find_spanned(&written.places[0]) else { return any };
+                let Some(found) = self.reading(flow).find_spanned(&written.places[0]) else { return any };
                 let ty = self.env.types(found.held.side).resolve(&found.held.ty);
                 let (may_be_absent, may_be_null) = (found.held.absent, found.held.ty.nullable || ty.nullable);
                 let is_known = !matches!(ty.kind, TypeKind::Any | TypeKind::OneOf(_));

@@ -191,7 +191,7 @@ pub(super) fn form_of(operation: &Operation, types: &Types, names: &[&str]) -> O
 }
 
 /// Returns the object that a type is, or that one of its alternatives is.
-fn object_of<'t>(ty: &'t Type, types: &'t Types) -> Option<&'t Object> {
+pub(super) fn object_of<'t>(ty: &'t Type, types: &'t Types) -> Option<&'t Object> {
     match types.resolve(ty).kind {
         TypeKind::Object(object) => Some(object),
         TypeKind::OneOf(alternatives) => alternatives.iter().find_map(|one| match types.resolve(one).kind {
@@ -202,7 +202,7 @@ fn object_of<'t>(ty: &'t Type, types: &'t Types) -> Option<&'t Object> {
     }
 }
 
-fn is_any(ty: &Type, types: &Types) -> bool {
+pub(super) fn is_any(ty: &Type, types: &Types) -> bool {
     matches!(types.resolve(ty).kind, TypeKind::Any)
 }
 

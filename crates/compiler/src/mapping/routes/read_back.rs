@@ -3,6 +3,7 @@
 //! and response. `shows:` lists the members of the write's body that the read returns unchanged.
 
 use super::context::ContextValue;
+use super::flow::Flow;
 use super::route::RouteCheck;
 use super::{RouteEnv, faults, operations, steps};
 use crate::contract::{Operation, Type, TypeKind};
@@ -35,8 +36,8 @@ pub(super) fn declare(
         // The response is that of the service itself. It contains what the contract guarantees, or
         // there is nothing to read back.
         let answer = steps::result(write, true, line.read.span);
-        check.context.set("answer", ContextValue::present(answer, side));
-        let Some((read, path)) = check.target(&line.read, side, false) else { continue };
+        let flow = Flow::of_request(write, side).with("answer", ContextValue::present(answer, side));
+        let Some((read, path)) = check.target(&line.read, side, false, &flow) else { continue };
         let routes = &mut routes[line.side.side];
         if !fits(line, write, read, routes, findings) {
             continue;

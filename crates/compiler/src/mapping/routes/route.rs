@@ -2,80 +2,65 @@
 //! places, notes, losses, refusals and statuses.
 
 use super::RouteEnv;
-use super::context::StepContext;
 use super::faults;
+use super::flow::{Flow, Reads};
 use super::paths::PathEnv;
 use crate::contract::{Narrowing, Operation, Parameter, ScalarKind, TypeIn, TypeKind, compare, defaults};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
 use crate::mapping::lens::Lens;
-use crate::mapping::literal;
-use crate::yaml::Node;
 use std::collections::BTreeSet;
 use std::sync::Arc;
-use switchback_plan::{
-    self as plan, HeaderRule, Key, Loss, MediaTypes, Message, Note, NoteKind, Refusal, SideId,
-};
+use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, Note, NoteKind, Refusal, SideId};
 
-/// State of checking one route that serves clients of one side.
+/// Checks one route that serves clients of one side. Its flow is passed to the checks of its parts.
 pub(super) struct RouteCheck<'g, 'a> {
     pub env: &'g RouteEnv<'a>,
-    pub findings: &'g mut Findings,
     pub serves: SideId,
     /// The served operation.
     pub operation: &'a Operation,
-    pub context: StepContext,
+    pub paged: PagedNames,
+    /// Whether this is a harvest.
+    pub is_harvest: bool,
+    pub findings: &'g mut Findings,
+    pub summary: RouteSummary<'a>,
+}
+
+/// What the parts of a route add up to. Checks add to it in any branch; only the checks of the
+/// entire route read it.
+#[derive(Default)]
+pub(super) struct RouteSummary<'a> {
     pub notes: Vec<Note>,
     /// Notes about values that bounds and `over:` omit.
     pub bounds: Vec<Note>,
     pub losses: Vec<Loss>,
-    /// Media types of a pair's responses that pass unchanged.
-    pub passed_answers: Option<Arc<MediaTypes>>,
     /// Whether a field or an outcome is refused.
     pub refuses: bool,
-    /// Names of the step results so far.
-    pub results: Vec<Spanned<String>>,
+    pub reads: Reads,
+    /// Results of steps and members of `make` steps that must be read: their place and name.
+    pub results: Vec<(String, Spanned<String>)>,
     /// Results whose body is opaque: name, span of the call, media type.
     pub opaque_results: Vec<(String, Span, String)>,
-    /// Members of values from `make` steps, with the name of the step.
-    pub made: Vec<(String, Spanned<String>)>,
-    /// The side that values without a target type are built for.
-    pub makes_for: SideId,
-    /// Whether the current value belongs to a `make` step.
-    pub makes: bool,
-    /// Target of the current value within the response; `None` outside of responses.
-    pub answers: Option<AnswerContext>,
-    /// The first write before the current point.
-    pub wrote: Option<Arc<str>>,
-    /// The first write before the current point that is neither remembered nor safe to repeat.
-    pub unremembered: Option<Arc<str>>,
-    /// Whether `wrote` is a `keep` step instead of a call.
-    pub keeps: bool,
-    /// Paging parameters of the served operation and of the call, which `paging` reads and sends.
-    pub paged_parameters: [Vec<String>; 2],
-    /// By side: response members for paging, which `paging` reads and writes.
-    pub paged_members: [Vec<Vec<String>>; 2],
-    /// Whether `paging` has an error.
-    pub is_paging_faulty: bool,
-    /// Whether `paging` restricts clients.
-    pub is_limited: bool,
-    /// Whether this is a harvest.
-    pub harvests: bool,
-    /// Names of the steps whose results come from replies.
-    pub called_as: Vec<String>,
-    /// Whether a decision table has examined replies since the last write.
-    pub judged: bool,
+    /// Called operations, for the statuses and headers that they list.
+    pub called: Vec<&'a Operation>,
     /// Lower-case names of the headers that successful responses set.
     pub answered_headers: BTreeSet<String>,
-    /// Called operations, for the statuses that they list.
-    pub called: Vec<&'a Operation>,
-    /// Names of the approximations that apply at the current point.
-    pub approximations: Vec<Arc<str>>,
+}
+
+/// Parameters and members that `paging` handles instead of the route.
+#[derive(Default)]
+pub(super) struct PagedNames {
+    /// Parameters of the served operation and of the call.
+    pub parameters: [Vec<String>; 2],
+    /// By side: response members.
+    pub members: [Vec<Vec<String>>; 2],
+    /// Whether `paging` has an error.
+    pub is_faulty: bool,
 }
 
 /// Target of a value within the response.
 #[derive(Clone, Debug)]
-pub(super) struct AnswerContext {
+pub(super) struct AnswerPlace {
     /// Starts with `$`.
     pub place: String,
     pub unless_found: bool,
@@ -90,61 +75,46 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
     ) -> RouteCheck<'g, 'a> {
         RouteCheck {
             env,
-            findings,
             serves,
             operation,
-            context: StepContext::of_request(operation, serves),
-            notes: Vec::new(),
-            bounds: Vec::new(),
-            losses: Vec::new(),
-            passed_answers: None,
-            refuses: false,
-            results: Vec::new(),
-            opaque_results: Vec::new(),
-            made: Vec::new(),
-            makes_for: serves,
-            makes: false,
-            answers: None,
-            wrote: None,
-            unremembered: None,
-            keeps: false,
-            paged_parameters: [Vec::new(), Vec::new()],
-            paged_members: [Vec::new(), Vec::new()],
-            is_paging_faulty: false,
-            is_limited: false,
-            harvests: false,
-            called_as: Vec::new(),
-            judged: false,
-            answered_headers: BTreeSet::new(),
-            called: Vec::new(),
-            approximations: Vec::new(),
+            paged: PagedNames::default(),
+            is_harvest: false,
+            findings,
+            summary: RouteSummary::default(),
         }
     }
 
     /// Returns the environment for resolving paths.
-    pub(super) fn reading(&mut self) -> PathEnv<'_, 'a> {
-        PathEnv { env: self.env, context: &mut self.context, findings: self.findings }
+    pub(super) fn reading<'c>(&'c mut self, flow: &'c Flow) -> PathEnv<'c, 'a> {
+        PathEnv { env: self.env, flow, reads: &mut self.summary.reads, findings: self.findings }
     }
 
     pub(super) fn note(&mut self, kind: NoteKind, text: String, span: Span) {
         let origin = self.env.origin(span);
-        self.notes.push(Note { kind, name: None, text, origin });
+        self.summary.notes.push(Note { kind, name: None, text, origin });
     }
 
-    /// Records the sentences of a route or an outcome.
-    pub(super) fn sentences(&mut self, notes: &Notes) {
-        let differs = notes.differs.iter().map(|text| (NoteKind::Differs, text));
-        for (kind, text) in differs {
-            self.note(kind, text.value.clone(), text.span);
+    /// Records the sentences of a route or an outcome. Returns the names of their approximations.
+    pub(super) fn sentences(&mut self, notes: &Notes) -> Vec<Arc<str>> {
+        for text in &notes.differs {
+            self.note(NoteKind::Differs, text.value.clone(), text.span);
         }
+        let mut names = Vec::new();
         for (name, text) in &notes.approximate {
             let origin = self.env.origin(text.span);
             let name = self.approximation(name.as_ref(), text);
-            self.notes.push(Note { kind: NoteKind::Approximate, name, text: text.value.clone(), origin });
+            names.extend(name.clone().filter(|name| !names.contains(name)));
+            self.summary.notes.push(Note {
+                kind: NoteKind::Approximate,
+                name,
+                text: text.value.clone(),
+                origin,
+            });
         }
+        names
     }
 
-    /// Checks and activates the name of an approximation.
+    /// Checks the name of an approximation.
     fn approximation(&mut self, name: Option<&Spanned<String>>, text: &Spanned<String>) -> Option<Arc<str>> {
         let Some(name) = name else {
             if self.env.approximate_header.is_some() {
@@ -156,31 +126,35 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         if name.value.is_empty() || !name.value.bytes().all(is_name) {
             self.findings.push(faults::approximation_name(name));
         }
-        let name: Arc<str> = name.value.as_str().into();
-        if !self.approximations.contains(&name) {
-            self.approximations.push(Arc::clone(&name));
-        }
-        Some(name)
+        Some(name.value.as_str().into())
     }
 
     /// Returns the header that lists the active approximations of a successful response, if any.
-    pub(super) fn approximate_header(&self) -> Option<HeaderRule> {
-        let name = self.env.approximate_header.filter(|_| !self.approximations.is_empty())?;
-        let value = format!("\"{}\"", self.approximations.join(", "));
+    pub(super) fn approximate_header(&self, active: &[Arc<str>]) -> Option<HeaderRule> {
+        let name = self.env.approximate_header.filter(|_| !active.is_empty())?;
+        let value = format!("\"{}\"", active.join(", "));
         Some(HeaderRule { name: Key::new(name), value: plan::Expr::Constant(value.into_bytes().into()) })
     }
 
     /// Adds the notes, losses and refusals of a shape that builds `to`. `read` is the source place,
-    /// unless it is the body of the only call.
-    pub(super) fn take_over(&mut self, lens: &Lens, to: SideId, read: Option<&str>) {
+    /// unless it is the body of the only call. `answer` is the target in the response, `wrote` the
+    /// write before.
+    pub(super) fn take_over(
+        &mut self,
+        lens: &Lens,
+        to: SideId,
+        read: Option<&str>,
+        answer: Option<&AnswerPlace>,
+        wrote: Option<&str>,
+    ) {
         for partial in &lens.partials {
-            self.env.lenses.use_partial(partial, self.wrote.as_deref());
+            self.env.lenses.use_partial(partial, wrote);
         }
-        let place = self.answers.as_ref().map_or("$", |at| at.place.as_str()).to_owned();
+        let place = answer.map_or("$", |at| at.place.as_str());
         for note in &lens.notes {
-            let note = note.clone().below(&place);
-            if !self.notes.contains(&note) {
-                self.notes.push(note);
+            let note = note.clone().below(place);
+            if !self.summary.notes.contains(&note) {
+                self.summary.notes.push(note);
             }
         }
         for loss in &lens.losses {
@@ -191,7 +165,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
                 continue;
             }
             // A replacement is a place of the response. Any other loss is a place of the source.
-            if let (Some(at), true) = (&self.answers, loss.instead.is_some()) {
+            if let (Some(at), true) = (answer, loss.instead.is_some()) {
                 loss.place.replace_range(..1, &at.place);
                 loss.unless_found = at.unless_found;
             }
@@ -202,7 +176,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             }
             self.lose(loss);
         }
-        self.refuses |= !lens.refuses.is_empty();
+        self.summary.refuses |= !lens.refuses.is_empty();
     }
 
     /// Returns the kind of message that is built for a side.
@@ -252,49 +226,23 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
 
     /// Records a loss, unless it is known already.
     pub(super) fn lose(&mut self, loss: Loss) {
-        if !self.losses.contains(&loss) {
-            self.losses.push(loss);
+        if !self.summary.losses.contains(&loss) {
+            self.summary.losses.push(loss);
         }
     }
 
-    /// Records a literal in the response that replaces a value missing on the other side.
-    pub(super) fn stands_in(&mut self, value: &Node, span: Span) {
-        let Some(at) = self.answers.clone() else { return };
-        self.lose(Loss {
-            side: self.env.side_name(self.serves).to_owned(),
-            place: at.place,
-            instead: Some(String::from_utf8_lossy(&literal::json(value)).into_owned()),
-            unless_found: at.unless_found,
-            partly: false,
-            narrow: None,
-            origin: self.env.origin(span),
-        });
-    }
-
-    /// Calls `work` with the target in the response extended by `step`.
-    pub(super) fn below<T>(&mut self, step: &str, work: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.answers.clone();
-        if let Some(at) = &mut self.answers {
-            at.place.push_str(step);
+    /// Records a restriction that a line of the mapping implies.
+    pub(super) fn limit(&mut self, text: String, span: Span) {
+        let note =
+            plan::Note { kind: plan::NoteKind::Differs, name: None, text, origin: self.env.origin(span) };
+        if !self.summary.bounds.contains(&note) {
+            self.summary.bounds.push(note);
         }
-        let done = work(self);
-        self.answers = before;
-        done
-    }
-
-    /// Calls `work` on a value that is only built if another one is absent.
-    pub(super) fn unless_found<T>(&mut self, unless: bool, work: impl FnOnce(&mut Self) -> T) -> T {
-        let before = self.answers.clone();
-        if let Some(at) = &mut self.answers {
-            at.unless_found |= unless;
-        }
-        let done = work(self);
-        self.answers = before;
-        done
     }
 
     /// Compiles a refusal: the pack's policy with the overrides of the route.
     pub(super) fn refusal(&mut self, refuse: &Refuse) -> Option<Refusal> {
+        self.summary.refuses = true;
         let reason = self.env.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.env.refuse, &refuse.policy);
         let after_date = super::policy::check(own, self.env.world.names, self.findings);

@@ -1,14 +1,15 @@
 //! Compiles rules for query parameters and headers: each has a known source and target, none is
 //! dropped implicitly, and none belongs to the gateway.
 
+use super::expr::ExprTarget;
 use super::faults;
+use super::flow::Flow;
 use super::operations;
 use super::paths::{COOKIES, location};
 use super::route::RouteCheck;
 use crate::contract::{Narrowing, Operation, Parameter, ParameterForm, ScalarKind, TypeIn, TypeKind};
-use crate::diagnostic::Span;
 use crate::mapping::ast::{
-    ConstantParameter, ConversionUse, ExprDecl, ExprKind, PairDecl, ParameterLine, Spanned,
+    CallDecl, ConstantParameter, ConversionUse, ExprDecl, ExprKind, PairDecl, ParameterLine, Spanned,
 };
 use crate::mapping::lens::{
     Lost, Partial, ReadConversion, ReadyConversion, check_conversion, exceeding, is_partial, read_conversion,
@@ -85,7 +86,7 @@ impl<'a> RouteCheck<'_, 'a> {
         self.sent_query(&mut rules, called);
         passed.extend(pair.refused_query.iter().map(|refused| refused.name.value.as_str()));
         passed.extend(pair.faulty_query.iter().map(String::as_str));
-        let paged = self.paged_parameters.clone();
+        let paged = &self.paged.parameters;
         passed.extend(paged[0].iter().map(String::as_str));
         // A line with an error may refer to any parameter of the new side.
         let is_hidden = self.serves == SideId::NEW && !pair.faulty_query.is_empty();
@@ -249,7 +250,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let reason = self.env.reason(&refused.reason, &[], self.findings);
             let known = self.operation.query.iter().any(|parameter| parameter.name == refused.name.value);
             let (true, Some(reason)) = (known, reason) else { continue };
-            self.refuses = true;
+            self.summary.refuses = true;
             refusals.push(QueryRefusal {
                 name: refused.name.value.as_str().into(),
                 unless: refused.unless.iter().map(|value| value.value.as_str().into()).collect(),
@@ -296,15 +297,15 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Compiles the query parameters of a step's call.
     pub(super) fn call_query(
         &mut self,
-        query: &[(Spanned<String>, ExprDecl)],
+        call: &CallDecl,
         called: &Operation,
-        side: SideId,
-        span: Span,
         paged_by: Option<&str>,
+        flow: &Flow,
     ) -> Vec<QueryRule> {
+        let side = self.serves.other();
         let mut rules = Vec::new();
-        for (name, value) in query {
-            if self.paged_parameters[1].contains(&name.value) {
+        for (name, value) in &call.query {
+            if self.paged.parameters[1].contains(&name.value) {
                 self.findings.push(faults::paged_twice(name));
                 continue;
             }
@@ -316,18 +317,18 @@ impl<'a> RouteCheck<'_, 'a> {
                 let known: Vec<&str> = called.query.iter().map(|parameter| parameter.name.as_str()).collect();
                 self.findings.push(faults::unknown_parameter(name, &called.key, &known));
                 // The parameter is unknown. Compile the value all the same, to report its errors.
-                let _ = self.value(value, None);
+                let _ = self.value(value, &self.scope(flow, None));
                 continue;
             };
-            let wanted = super::expr::ExprTarget { ty: &parameter.ty, side, required: parameter.required };
-            let Some(made) = self.value(value, Some(wanted)) else { continue };
+            let wanted = ExprTarget { ty: &parameter.ty, side, required: parameter.required };
+            let Some(made) = self.value(value, &self.scope(flow, Some(wanted))) else { continue };
             let shape = operations::variable(parameter, self.env.types(side)).shape;
             // The types of lists and objects have been checked already.
             let is_single = matches!(shape, ParameterShape::Single);
             if is_single && self.is_scalar(&made.held, "a query parameter", value.span).is_none() {
                 continue;
             }
-            self.becomes_text(&made.expr, "a query parameter", value.span);
+            self.becomes_text(&made.expr, "a query parameter", flow, value.span);
             let from = match &value.kind {
                 ExprKind::Literal(node) => QueryFrom::Constant(literal::json(node)),
                 _ => QueryFrom::Value(made.expr),
@@ -338,10 +339,14 @@ impl<'a> RouteCheck<'_, 'a> {
         self.sent_query(&mut rules, called);
         for parameter in called.query.iter().filter(|parameter| parameter.required) {
             let paged = paged_by == Some(parameter.name.as_str())
-                || self.paged_parameters[1].contains(&parameter.name);
+                || self.paged.parameters[1].contains(&parameter.name);
             let is_sent = rules.iter().any(|rule| *rule.name == *parameter.name);
-            if !paged && !is_sent && !query.iter().any(|(name, _)| name.value == parameter.name) {
-                self.findings.push(faults::parameter_missing(&parameter.name, span, &called.key));
+            if !paged && !is_sent && !call.query.iter().any(|(name, _)| name.value == parameter.name) {
+                self.findings.push(faults::parameter_missing(
+                    &parameter.name,
+                    call.operation.span,
+                    &called.key,
+                ));
             }
         }
         rules
@@ -411,11 +416,12 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn made_headers(
         &mut self,
         headers: &[(Spanned<String>, ExprDecl)],
+        flow: &Flow,
     ) -> Option<Vec<HeaderRule>> {
         let mut rules = Vec::new();
         for (name, value) in headers {
             let name = self.header_name(name);
-            let made = self.scalar_value(value, "a header field");
+            let made = self.scalar_value(value, "a header field", &self.scope(flow, None));
             let rule =
                 name.zip(made).map(|(name, made)| HeaderRule { name: Key::new(&name), value: made.expr });
             rules.push(rule);

@@ -1,7 +1,7 @@
 //! Compiles `serve` routes: checks on the request, defaults, then a block.
 
-use super::context::Fact;
 use super::faults;
+use super::flow::{Fact, Flow};
 use super::operations::{allow_slashes, effect, operation};
 use super::route::RouteCheck;
 use super::{LoweredRoute, steps, verdict};
@@ -17,7 +17,8 @@ pub(super) const CALLS_MAX: u32 = 50;
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a `serve` route.
     pub(super) fn serve(mut self, serve: &'a ServeDecl) -> Option<LoweredRoute> {
-        self.sentences(&serve.notes);
+        let mut flow = Flow::of_request(self.operation, self.serves);
+        flow.approximate(self.sentences(&serve.notes));
         self.begin_paging(serve.paging.as_ref());
         // Without steps and checks every request is refused, so the plan needs no block.
         let refused = match &serve.block.end {
@@ -31,10 +32,10 @@ impl<'a> RouteCheck<'_, 'a> {
                 verdict::of_refused(&serve.notes, self.findings);
                 self.refusal(refuse).map(|refusal| (RouteKind::Refuse(refusal), (0, 0)))
             }
-            None => self.compile_serve(serve),
+            None => self.compile_serve(serve, flow),
         };
         // Paging is checked against the calls, so report its errors even if another part failed.
-        if kind.is_none() && self.called.is_empty() {
+        if kind.is_none() && self.summary.called.is_empty() {
             return None;
         }
         let paging = self.paging_of_serve(serve.paging.as_ref());
@@ -53,7 +54,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 verdict::of_refused(&serve.notes, self.findings);
                 plan::Verdict::Not
             }
-            _ => self.verdict(&serve.notes, serve.span)?,
+            _ => self.verdict(&serve.notes, paging.as_deref(), serve.span)?,
         };
         self.unknown_slashes(&serve.allow_slash, &[self.operation]);
         let effect = effect(&self.operation.key.method, None);
@@ -63,8 +64,8 @@ impl<'a> RouteCheck<'_, 'a> {
             operation,
             kind,
             verdict,
-            notes: [self.notes, self.bounds].concat(),
-            losses: self.losses,
+            notes: [self.summary.notes, self.summary.bounds].concat(),
+            losses: self.summary.losses,
             calls_min,
             calls_max,
             paging,
@@ -73,11 +74,11 @@ impl<'a> RouteCheck<'_, 'a> {
         })
     }
 
-    fn compile_serve(&mut self, serve: &'a ServeDecl) -> Option<(RouteKind, (u32, u32))> {
+    fn compile_serve(&mut self, serve: &'a ServeDecl, mut flow: Flow) -> Option<(RouteKind, (u32, u32))> {
         let mark = self.findings.len();
-        let checks: Vec<_> = serve.check.iter().map(|check| self.check(check)).collect();
-        let fill = self.fill(&serve.fill);
-        let block = self.block(&serve.block);
+        let checks: Vec<_> = serve.check.iter().map(|check| self.check(check, &mut flow)).collect();
+        let fill = self.fill(&serve.fill, &mut flow);
+        let (block, _) = self.block(&serve.block, flow);
         self.drop_parameters(serve);
         self.unread_results();
         // A line with an error may contain the missing read.
@@ -87,7 +88,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.unread_media(serve.span);
         }
         let side = self.serves.other();
-        let called: Vec<_> = self.called.iter().map(|operation| (side, *operation)).collect();
+        let called: Vec<_> = self.summary.called.iter().map(|operation| (side, *operation)).collect();
         self.business_errors(&serve.business_errors, &called, serve.span);
         let checks = checks.into_iter().collect::<Option<Vec<_>>>()?;
         let (fill, mut block) = (fill?, block?);
@@ -101,25 +102,22 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((RouteKind::Serve(Box::new(plan::Serve { checks, fill, block })), calls))
     }
 
-    fn check(&mut self, check: &ast::CheckDecl) -> Option<plan::Check> {
-        let condition = self.condition(&check.predicate);
-        let only_if = self.switch(check.only_if.as_ref());
-        let unless = self.switch(check.unless.as_ref());
+    fn check(&mut self, check: &ast::CheckDecl, flow: &mut Flow) -> Option<plan::Check> {
+        let condition = self.condition(&check.predicate, flow);
+        let only_if = self.switch(check.only_if.as_ref(), flow);
+        let unless = self.switch(check.unless.as_ref(), flow);
         let otherwise = match &check.otherwise {
             ast::CheckElseDecl::Answer { status, reason } => {
                 let status = self.promised_status(status);
                 let reason = self.env.reason_of_check(reason, self.findings);
                 status.zip(reason).map(|(status, reason)| plan::CheckElse::Answer { status, reason })
             }
-            ast::CheckElseDecl::Refuse(refuse) => {
-                self.refuses = true;
-                self.refusal(refuse).map(plan::CheckElse::Refuse)
-            }
+            ast::CheckElseDecl::Refuse(refuse) => self.refusal(refuse).map(plan::CheckElse::Refuse),
         };
         let (condition, only_if, unless) = (condition?, only_if?, unless?);
         // A check that can be disabled establishes no facts.
         if only_if.is_none() && unless.is_none() {
-            self.context.learn_all(&condition.facts, self.env.world.contracts);
+            flow.learn_all(&condition.facts, self.env.world.contracts);
         }
         Some(plan::Check {
             predicate: condition.predicate,
@@ -131,9 +129,9 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Resolves the boolean setting of a check. An outer `None` is an error.
-    fn switch(&mut self, path: Option<&Spanned<String>>) -> Option<Option<plan::Location>> {
+    fn switch(&mut self, path: Option<&Spanned<String>>, flow: &Flow) -> Option<Option<plan::Location>> {
         let Some(path) = path else { return Some(None) };
-        let found = self.reading().find_spanned(path)?;
+        let found = self.reading(flow).find_spanned(path)?;
         let boolean = [crate::contract::JsonKind::Boolean];
         if self.env.types(found.held.side).json_kinds(&found.held.ty) != boolean {
             self.findings.push(faults::not_boolean(path.span, &found.held.ty));
@@ -143,11 +141,11 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles `fill:`, the defaults of members of the request's body.
-    fn fill(&mut self, lines: &[(Spanned<String>, Node)]) -> Option<Vec<(Key, Raw)>> {
+    fn fill(&mut self, lines: &[(Spanned<String>, Node)], flow: &mut Flow) -> Option<Vec<(Key, Raw)>> {
         let mut filled = Vec::new();
         for (name, value) in lines {
             let path = format!("$.request.body.{}", name.value);
-            let found = self.reading().find_one(&path, name.span);
+            let found = self.reading(flow).find_one(&path, name.span);
             let Some(found) = found else {
                 filled.push(None);
                 continue;
@@ -163,9 +161,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             // At run time a missing optional body is an empty object, so a filled member makes it
             // present.
-            let body_sure = ["request", "body"];
-            self.context.learn(&body_sure, &Fact::Filled, self.env.world.contracts);
-            self.context.learn(&["request", "body", &name.value], &Fact::Filled, self.env.world.contracts);
+            flow.learn(&["request", "body"], &Fact::Filled, self.env.world.contracts);
+            flow.learn(&["request", "body", &name.value], &Fact::Filled, self.env.world.contracts);
             filled.push(Some((Key::new(&name.value), literal::json(value))));
         }
         filled.into_iter().collect()
@@ -175,32 +172,28 @@ impl<'a> RouteCheck<'_, 'a> {
     fn drop_parameters(&mut self, serve: &ServeDecl) {
         let known: Vec<&str> = self.operation.query.iter().map(|p| p.name.as_str()).collect();
         for name in &serve.dropped {
-            if self.paged_parameters[0].contains(&name.value) {
+            if self.paged.parameters[0].contains(&name.value) {
                 self.findings.push(faults::paged_twice(name));
             }
             if !known.contains(&name.value.as_str()) {
                 self.findings.push(faults::unknown_parameter(name, &self.operation.key, &known));
             }
-            self.context.read.insert(format!("request.query.{}", name.value));
+            self.summary.reads.places.insert(format!("request.query.{}", name.value));
         }
     }
 
     /// Reports unread step results, even next to other errors: a misspelled name is then shown at
     /// its definition and not only at its use.
     pub(super) fn unread_results(&mut self) {
-        for (step, member) in std::mem::take(&mut self.made) {
-            if !self.context.is_read(&format!("{step}.{}", member.value)) {
-                self.findings.push(faults::unread_result(&member));
+        let reads = &self.summary.reads;
+        for (name, span, media) in &self.summary.opaque_results {
+            if reads.has(&format!("{name}.body")) {
+                self.findings.push(faults::opaque_reply(*span, media));
             }
         }
-        for (name, span, media) in std::mem::take(&mut self.opaque_results) {
-            if self.context.is_read(&format!("{name}.body")) {
-                self.findings.push(faults::opaque_reply(span, &media));
-            }
-        }
-        for name in std::mem::take(&mut self.results) {
-            if !self.context.is_read(&name.value) {
-                self.findings.push(faults::unread_result(&name));
+        for (place, name) in &self.summary.results {
+            if !reads.has(place) {
+                self.findings.push(faults::unread_result(name));
             }
         }
     }
@@ -209,12 +202,12 @@ impl<'a> RouteCheck<'_, 'a> {
     fn unread(&mut self, serve: &ServeDecl) {
         let side = self.env.side_name(self.serves);
         for variable in &self.operation.path_params {
-            if !self.context.is_read(&format!("request.path.{}", variable.name)) {
+            if !self.summary.reads.has(&format!("request.path.{}", variable.name)) {
                 self.findings.push(faults::unread_variable(&variable.name, serve.at.span));
             }
         }
         for parameter in &self.operation.query {
-            if !self.context.is_read(&format!("request.query.{}", parameter.name)) {
+            if !self.summary.reads.has(&format!("request.query.{}", parameter.name)) {
                 self.findings.push(faults::parameter_goes_nowhere(&parameter.name, serve.at.span, side));
             }
         }
@@ -222,8 +215,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let Some(body) = &self.operation.body else { return };
         let TypeKind::Object(object) = types.resolve(&body.ty).kind else { return };
         for field in &object.fields {
-            if !self.context.is_read(&format!("request.body.{}", field.name)) {
-                self.losses.push(Loss {
+            if !self.summary.reads.has(&format!("request.body.{}", field.name)) {
+                self.summary.losses.push(Loss {
                     side: side.to_owned(),
                     place: format!("$.{}", field.name),
                     instead: None,

@@ -9,8 +9,8 @@ use crate::mapping::ast::{PairDecl, Spanned, StatusWord};
 use crate::mapping::errors;
 use std::sync::Arc;
 use switchback_plan::{
-    BodyPlan, Class, Message, Note, NoteKind, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo,
-    ValueOp,
+    BodyPlan, Class, MediaTypes, Message, Note, NoteKind, Response, ResponseBody, Root, SideId, StatusFrom,
+    StatusTo, ValueOp,
 };
 
 /// Response to an unlisted redirect, which a client of a translated API could not follow.
@@ -30,8 +30,14 @@ struct StatusLine {
 }
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Returns the rules for every status of the called side, in order of precedence.
-    pub(super) fn responses(&mut self, pair: &PairDecl, called: &Operation) -> Vec<Response> {
+    /// Returns the rules for every status of the called side, in order of precedence. `media` are
+    /// the types of a body that passes unchanged.
+    pub(super) fn responses(
+        &mut self,
+        pair: &PairDecl,
+        called: &Operation,
+        media: Option<&Arc<MediaTypes>>,
+    ) -> Vec<Response> {
         // Lines take precedence over equal statuses, and these over the fallback for the class.
         let mut lines = self.status_lines(pair, called);
         for status in successes(called) {
@@ -61,8 +67,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         let mut responses: Vec<Response> =
-            lines.iter().map(|line| self.response(pair, called, line)).collect();
-        if let Some(media) = self.passed_answers.as_ref().filter(|_| called.key.method == http::Method::GET) {
+            lines.iter().map(|line| self.response(pair, called, line, media)).collect();
+        if let Some(media) = media.filter(|_| called.key.method == http::Method::GET) {
             // Partial and unmodified responses keep their status, whether listed or not.
             let is_said = |status: u16| lines.iter().any(|line| line.from == StatusFrom::Exact(status));
             let passed = OF_READINGS.iter().filter(|status| !is_said(**status)).map(|status| Response {
@@ -103,11 +109,17 @@ impl<'a> RouteCheck<'_, 'a> {
                 called.key, self.operation.key
             );
             let origin = self.env.origin(span);
-            self.bounds.push(Note { kind: NoteKind::Differs, name: None, text, origin });
+            self.summary.bounds.push(Note { kind: NoteKind::Differs, name: None, text, origin });
         }
     }
 
-    fn response(&mut self, pair: &PairDecl, called: &Operation, line: &StatusLine) -> Response {
+    fn response(
+        &mut self,
+        pair: &PairDecl,
+        called: &Operation,
+        line: &StatusLine,
+        media: Option<&Arc<MediaTypes>>,
+    ) -> Response {
         let to = match line.from {
             StatusFrom::Exact(from) if from == line.to => StatusTo::Same,
             _ => StatusTo::Exact(line.to),
@@ -123,8 +135,8 @@ impl<'a> RouteCheck<'_, 'a> {
             true => {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
-                match self.response_body(pair, from, to) {
-                    ResponseBody::Plan(plan) => match &self.passed_answers {
+                match self.response_body(pair, called, [from, to]) {
+                    ResponseBody::Plan(plan) => match media {
                         Some(media) => ResponseBody::Opaque(Arc::clone(media)),
                         None => ResponseBody::Plan(plan),
                     },

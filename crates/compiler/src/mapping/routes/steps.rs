@@ -1,19 +1,20 @@
 //! Compiles blocks: steps and their end. Results are defined before they are read, every result is
 //! read, calls after a write declare their failure handling, and bodies match the called contract.
 
-use super::context::{ContextValue, StepContext, fan_out, reply};
-use super::expr::ExprTarget;
+use super::context::{ContextValue, fan_out, reply};
+use super::expr::{ExprScope, ExprTarget};
 use super::faults;
+use super::flow::{Flow, Write};
 use super::operations::effect;
 use super::provenance::{collect_sorted, exact, of_call};
-use super::route::{AnswerContext, RouteCheck};
+use super::route::{AnswerPlace, RouteCheck};
 use crate::contract::{JsonKind, OpKey, Operation, Response, StatusPattern, Type, TypeKind, Types};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{
     self, AnswerDecl, BlockDecl, CallDecl, Decide, Pick, Spanned, StepActionDecl, StepDecl,
 };
 use crate::mapping::expected;
-use switchback_plan::{self as plan, CallHead, Effect, Key, Pages, SideId};
+use switchback_plan::{self as plan, CallHead, Effect, Key, Pages};
 
 /// Reserved names that step results cannot have.
 const TAKEN: &[&str] = &["request", "config", "reply"];
@@ -22,168 +23,159 @@ const TAKEN: &[&str] = &["request", "config", "reply"];
 const BEYOND_PAGES: &str = "add `beyond: cut`, where the first pages are enough, `beyond: absent`, where a part is of no use, or `beyond: {refuse: reason}`";
 
 impl<'a> RouteCheck<'_, 'a> {
-    /// Compiles a block. Returns `None` if it reports an error.
-    pub(super) fn block(&mut self, block: &'a BlockDecl) -> Option<plan::Block> {
+    /// Compiles a block. Returns no block if it reports an error, and the flow after the steps.
+    pub(super) fn block(&mut self, block: &'a BlockDecl, mut flow: Flow) -> (Option<plan::Block>, Flow) {
         // Names of later steps, to explain a use before the definition.
-        let outer = std::mem::take(&mut self.context.later);
         let names = block.steps.iter().filter_map(|step| step.name.as_ref());
-        self.context.later = names.map(|name| (name.value.clone(), name.span)).collect();
-        let steps: Vec<_> = block.steps.iter().map(|step| self.step(step)).collect();
-        self.context.later = outer;
-        let end = match block.end.as_ref()? {
+        flow.later = names.map(|name| (name.value.clone(), name.span)).collect();
+        let steps: Vec<_> = block.steps.iter().map(|step| self.step(step, &mut flow)).collect();
+        let end = block.end.as_ref().and_then(|end| self.end(end, &flow));
+        let steps = steps.into_iter().collect::<Option<Vec<_>>>();
+        (steps.zip(end).map(|(steps, end)| plan::Block { steps, end }), flow)
+    }
+
+    fn end(&mut self, end: &'a ast::BlockEnd, flow: &Flow) -> Option<plan::End> {
+        match end {
             ast::BlockEnd::Answer(answer) => {
                 // A client error implies that the request had no effect, which is false after a
                 // write.
                 if (400..500).contains(&answer.status.value) {
-                    self.too_late(answer.span);
+                    self.too_late(answer.span, flow);
                 }
-                self.answer(answer).map(plan::End::Answer)
+                self.answer(answer, flow).map(plan::End::Answer)
             }
             ast::BlockEnd::Refuse(refuse) => {
-                self.too_late(refuse.reason.span);
-                self.refuses = true;
+                self.too_late(refuse.reason.span, flow);
                 self.refusal(refuse).map(plan::End::Refuse)
             }
-            ast::BlockEnd::Decide(decide) => self.decision(decide).map(|d| plan::End::Decide(Box::new(d))),
-        };
-        let steps = steps.into_iter().collect::<Option<Vec<_>>>()?;
-        Some(plan::Block { steps, end: end? })
+            ast::BlockEnd::Decide(decide) => {
+                self.decision(decide, flow).map(|decision| plan::End::Decide(Box::new(decision)))
+            }
+        }
     }
 
-    fn step(&mut self, step: &'a StepDecl) -> Option<plan::Step> {
+    /// Compiles a step, and adds its result and its writes to the flow.
+    fn step(&mut self, step: &'a StepDecl, flow: &mut Flow) -> Option<plan::Step> {
         if let Some(name) = &step.name {
-            self.check_name(name);
+            self.check_name(name, flow);
         }
-        let faults_met = self.context.faults_met;
+        let faulty = self.summary.reads.faulty;
         let made = match &step.action {
-            StepActionDecl::Call(call) => self.conditional_call(call, step),
+            StepActionDecl::Call(call) => self.conditional_call(call, step, flow),
             StepActionDecl::Make(value) => {
                 if let (Some(name), ast::ExprKind::Object(members)) = (&step.name, &value.kind) {
-                    let members = members.iter().map(|(member, _)| (name.value.clone(), member.clone()));
-                    self.made.extend(members);
+                    let place = |member: &Spanned<String>| format!("{}.{}", name.value, member.value);
+                    let members = members.iter().map(|(member, _)| (place(member), member.clone()));
+                    self.summary.results.extend(members);
                 }
-                self.make(value)
+                // Later calls send the value.
+                let scope = ExprScope { side: self.serves.other(), makes: true, ..self.scope(flow, None) };
+                self.value(value, &scope).map(|made| (plan::StepAction::Make(made.expr), made.held))
             }
-            StepActionDecl::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span),
-            StepActionDecl::First(picks) => self.picks(picks, step.span),
-            StepActionDecl::Recall(recall) => self.recall(recall, step),
-            StepActionDecl::Keep(keep) => self.keep(keep, step),
+            StepActionDecl::Pick(pick) => self.picks(std::slice::from_ref(pick), step.span, flow),
+            StepActionDecl::First(picks) => self.picks(picks, step.span, flow),
+            StepActionDecl::Recall(recall) => self.recall(recall, step, flow),
+            StepActionDecl::Keep(keep) => self.keep(keep, step, flow),
         };
         if let Some(name) = &step.name {
-            self.context.later.retain(|(later, _)| *later != name.value);
-            self.results.push(name.clone());
+            flow.later.retain(|(later, _)| *later != name.value);
+            self.summary.results.push((name.value.clone(), name.clone()));
             // Selections count as well: they select from replies.
             if !matches!(step.action, StepActionDecl::Make(_)) {
-                self.called_as.push(name.value.clone());
+                flow.called_as.push(name.value.clone());
             }
             // After an error the result has an unknown type, so that its readers report no further
             // error.
             let held = made.as_ref().map(|(_, held)| held.clone());
             let unknown =
                 || ContextValue { absent: false, ..ContextValue::any(self.serves.other(), step.span) };
-            let is_faulty = made.is_none() || self.context.faults_met > faults_met;
-            self.context.set(&name.value, held.unwrap_or_else(unknown));
-            // The type of a reply comes from the contract, even if the request has an error.
-            if made.is_none() || (is_faulty && !matches!(step.action, StepActionDecl::Call(_))) {
-                self.context.faulty.insert(name.value.clone());
+            flow.set(&name.value, held.unwrap_or_else(unknown));
+            // The type of a reply comes from the contract and that of an entry from its archive,
+            // even if the request has an error.
+            let is_declared = matches!(step.action, StepActionDecl::Call(_) | StepActionDecl::Recall(_));
+            if made.is_none() || (self.summary.reads.faulty > faulty && !is_declared) {
+                flow.faulty.insert(name.value.clone());
             }
         }
         let (action, ..) = made?;
         if let Some(name) = &step.name {
-            self.context.proofs.derive_result(&name.value, &action);
-            self.context.provenance.record(&name.value, &action, self.operation);
+            flow.proofs.derive_result(&name.value, &action);
+            flow.provenance.record(&name.value, &action, self.operation);
         }
         let name = step.name.as_ref().map(|name| Key::new(&name.value));
         Some(plan::Step { name, action, origin: self.env.origin(step.span) })
     }
 
     /// Reports a refusal after a write, unless a decision table has examined a reply since.
-    fn too_late(&mut self, span: Span) {
-        if let (Some(write), false) = (&self.wrote, self.judged) {
-            self.findings.push(faults::refused_late(write, span));
+    fn too_late(&mut self, span: Span, flow: &Flow) {
+        if let Some(write) = flow.wrote.as_ref().filter(|write| !write.is_judged) {
+            self.findings.push(faults::refused_late(&write.name, span));
         }
     }
 
-    pub(super) fn check_name(&mut self, name: &Spanned<String>) {
-        if TAKEN.contains(&name.value.as_str()) || self.context.get(&name.value).is_some() {
+    pub(super) fn check_name(&mut self, name: &Spanned<String>, flow: &Flow) {
+        if TAKEN.contains(&name.value.as_str()) || flow.get(&name.value).is_some() {
             self.findings.push(faults::name_taken(name));
         }
     }
 
-    /// Compiles a `make` step, whose value later calls send.
-    fn make(&mut self, value: &ast::ExprDecl) -> Option<(plan::StepAction, ContextValue)> {
-        (self.makes_for, self.makes) = (self.serves.other(), true);
-        let made = self.value(value, None);
-        (self.makes_for, self.makes) = (self.serves, false);
-        made.map(|made| (plan::StepAction::Make(made.expr), made.held))
-    }
-
     /// Compiles a call with its `each:` and `when:`. The current element and the facts of the
-    /// condition hold within the call.
+    /// condition hold within the call only.
     fn conditional_call(
         &mut self,
         call: &'a CallDecl,
         step: &StepDecl,
+        flow: &mut Flow,
     ) -> Option<(plan::StepAction, ContextValue)> {
+        let mut within = flow.clone();
         let each = match &call.each {
             None => None,
-            Some(each) => Some(self.each(each, call, step)?),
+            Some(each) => Some(self.each(each, call, step, &mut within)?),
         };
-        let before = self.context.clone();
         let when = match &call.when {
             None => None,
-            Some(when) => match self.condition(when) {
-                None => {
-                    self.look_at(call);
-                    self.leave(before);
-                    call.each.iter().for_each(|each| self.context.remove(&each.name.value));
+            Some(when) => {
+                let Some(condition) = self.condition(when, &within) else {
+                    self.look_at(call, &within);
                     return None;
-                }
-                Some(condition) => {
-                    self.context.learn_all(&condition.facts, self.env.world.contracts);
-                    Some(condition.predicate)
-                }
-            },
-        };
-        let made = self.call(call, step);
-        self.leave(before);
-        if let Some(each) = &call.each {
-            self.context.remove(&each.name.value);
-            if !self.context.is_root_read(&each.name.value) {
-                self.findings.push(faults::unread_element(&each.name));
+                };
+                within.learn_all(&condition.facts, self.env.world.contracts);
+                Some(condition.predicate)
             }
+        };
+        let made = self.call(call, step, &mut within);
+        flow.wrote.clone_from(&within.wrote);
+        flow.unremembered.clone_from(&within.unremembered);
+        flow.with_body.clone_from(&within.with_body);
+        if let Some(each) = &call.each
+            && !self.summary.reads.has_root(&each.name.value)
+        {
+            self.findings.push(faults::unread_element(&each.name));
         }
         let (mut made, held) = made?;
-        let conditional = when.is_some();
         made.when = when;
-        let Some((each, element)) = each else {
+        let held = match each {
             // A call that is skipped leaves no result.
-            let held = ContextValue { absent: conditional, ..held };
-            call.resume.first().iter().for_each(|key| self.check_key(&made, key.span));
-            return Some((plan::StepAction::Call(Box::new(made)), held));
+            None => ContextValue { absent: made.when.is_some(), ..held },
+            Some((each, element)) => {
+                let held = fan_out(&each.name.text, element, held.ty, step.span);
+                made.each = Some(each);
+                held
+            }
         };
-        let held = fan_out(&each.name.text, element, held.ty, step.span);
-        made.each = Some(each);
-        call.resume.first().iter().for_each(|key| self.check_key(&made, key.span));
+        call.resume.first().iter().for_each(|key| self.check_key(&made, &within, key.span));
         Some((plan::StepAction::Call(Box::new(made)), held))
     }
 
-    /// Restores the context before a call, but keeps the record of reads.
-    fn leave(&mut self, before: StepContext) {
-        let within = std::mem::replace(&mut self.context, before);
-        self.context.read.extend(within.read);
-        self.context.with_body = within.with_body;
-        self.context.faults_met = within.faults_met;
-    }
-
-    /// Compiles `each: {name: list}`, and adds the current element to the context.
+    /// Compiles `each: {name: list}`, and adds the current element to the flow.
     fn each(
         &mut self,
         each: &ast::EachDecl,
         call: &CallDecl,
         step: &StepDecl,
+        flow: &mut Flow,
     ) -> Option<(plan::Each, ContextValue)> {
-        self.check_name(&each.name);
+        self.check_name(&each.name, flow);
         if step.name.is_none() {
             self.findings.push(faults::each_without_name(call.operation.span));
         }
@@ -192,10 +184,10 @@ impl<'a> RouteCheck<'_, 'a> {
             // read.
             self.findings.push(faults::each_with(until.span, "pages: {until: …}"));
         }
-        let elements = self.elements(&each.name, &each.list, step);
+        let elements = self.elements(&each.name, &each.list, step, flow);
         // Compile `beyond:` even if the list has an error, to report its own errors.
         let most = elements.as_ref().and_then(|(.., most)| *most);
-        let beyond = self.beyond_elements(each, call, most);
+        let beyond = self.beyond_elements(each, call, most, flow);
         let (list, element, _) = elements?;
         let name = Key::new(&each.name.value);
         Some((plan::Each { name, list, upto: each.upto.value as u32, beyond: beyond? }, element))
@@ -208,6 +200,7 @@ impl<'a> RouteCheck<'_, 'a> {
         each: &ast::EachDecl,
         call: &CallDecl,
         most: Option<u64>,
+        flow: &Flow,
     ) -> Option<Option<plan::Refusal>> {
         let writes = is_write(call);
         match each.beyond.as_ref().map(|beyond| (&beyond.value, beyond.span)) {
@@ -222,8 +215,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 None
             }
             Some((ast::BeyondDecl::Refuse(refuse), span)) => {
-                self.too_late(span);
-                self.refuses = true;
+                self.too_late(span, flow);
                 self.refusal(refuse).map(Some)
             }
             Some((_, span)) if writes => {
@@ -244,33 +236,20 @@ impl<'a> RouteCheck<'_, 'a> {
         }
     }
 
-    /// Records a restriction that a line of the mapping implies.
-    pub(super) fn limit(&mut self, text: String, span: Span) {
-        let note =
-            plan::Note { kind: plan::NoteKind::Differs, name: None, text, origin: self.env.origin(span) };
-        if !self.bounds.contains(&note) {
-            self.bounds.push(note);
-        }
-    }
-
-    /// Marks an element as unknown if its list is unknown.
-    pub(super) fn element_of_fault(&mut self, name: &Spanned<String>, faults_met: usize) {
-        if self.context.faults_met > faults_met {
-            self.context.faulty.insert(name.value.clone());
-        }
-    }
-
-    /// Resolves a list of a reply, adds its current element to the context, and returns its maximum
+    /// Resolves a list of a reply, adds its current element to the flow, and returns its maximum
     /// length.
     pub(super) fn elements(
         &mut self,
         name: &Spanned<String>,
         list: &Spanned<String>,
         step: &StepDecl,
+        flow: &mut Flow,
     ) -> Option<(plan::Location, ContextValue, Option<u64>)> {
-        let faults_met = self.context.faults_met;
-        let found = self.reading().find_spanned_any(list)?;
-        self.element_of_fault(name, faults_met);
+        let faulty = self.summary.reads.faulty;
+        let found = self.reading(flow).find(&list.value, list.span)?;
+        if self.summary.reads.faulty > faulty {
+            flow.faulty.insert(name.value.clone());
+        }
         let side = self.serves.other();
         let types = self.env.types(found.held.side);
         let (element, most) = match types.resolve(&found.held.ty).kind {
@@ -286,50 +265,54 @@ impl<'a> RouteCheck<'_, 'a> {
             return None;
         }
         let element = ContextValue::present(element, side);
-        self.context.set(&name.value, element.clone());
-        self.context.proofs.derive_element(&name.value, &found.location);
-        self.context.provenance.record_element(&name.value, &found.location);
+        flow.set(&name.value, element.clone());
+        flow.proofs.derive_element(&name.value, &found.location);
+        flow.provenance.record_element(&name.value, &found.location);
         Some((found.location, element, most))
     }
 
-    fn call(&mut self, call: &'a CallDecl, step: &StepDecl) -> Option<(plan::StepCall, ContextValue)> {
+    fn call(
+        &mut self,
+        call: &'a CallDecl,
+        step: &StepDecl,
+        flow: &mut Flow,
+    ) -> Option<(plan::StepCall, ContextValue)> {
         let side = self.serves.other();
         // Compile all parts before the first `?`, so that one error does not hide others.
-        if call.each.is_some() && self.wrote.is_none() && is_write(call) {
+        if call.each.is_some() && flow.wrote.is_none() && is_write(call) {
             // The second of these calls follows the first write, so the rules for calls after a
             // write apply to all of them.
-            (self.wrote, self.judged) = (Some(call.operation.value.as_str().into()), false);
+            flow.wrote = Some(Write::of_call(&call.operation.value));
         }
-        let after_write = self.wrote.is_some();
-        let target = self.target(&call.operation, side, true);
+        let after_write = flow.wrote.is_some();
+        let target = self.target(&call.operation, side, true, flow);
         let Some((operation, path)) = target else {
-            self.look_at(call);
+            self.look_at(call, flow);
             return None;
         };
         // Recorded even if the rest of the call has errors, for the checks of statuses and headers.
-        self.called.push(operation);
+        self.summary.called.push(operation);
         let effect = effect(&operation.key.method, call.effect.as_ref());
         let paged = call.pages.as_ref().and(self.env.manifest().paging.as_ref());
         let parameter = paged.map(|paging| paging.query.value.as_str());
-        let query = self.call_query(&call.query, operation, side, call.operation.span, parameter);
-        let mut headers = self.made_headers(&call.headers);
+        let query = self.call_query(call, operation, parameter, flow);
+        let mut headers = self.made_headers(&call.headers, flow);
         headers.iter_mut().for_each(|headers| self.sent_headers(headers));
         if let Some(headers) = &headers {
             self.required_headers(headers, operation, call.operation.span);
         }
         headers.iter_mut().for_each(|headers| self.json_names(operation, headers));
-        let body = self.call_body(call, operation, side);
-        let resume = self.resume(call, effect);
-        if effect == Effect::Write && self.harvests {
+        let body = self.call_body(call, operation, flow);
+        let resume = self.resume(call, effect, flow);
+        if effect == Effect::Write && self.is_harvest {
             self.findings.push(faults::harvest_writes(call.operation.span, &operation.key));
         }
         // Set before the failure handling is compiled, which may run after this write has taken
         // effect.
-        if effect == Effect::Write && (self.wrote.is_none() || self.keeps) {
-            self.keeps = false;
-            (self.wrote, self.judged) = (Some(operation.key.to_string().into()), false);
+        if effect == Effect::Write && flow.wrote.as_ref().is_none_or(|write| write.is_keep) {
+            flow.wrote = Some(Write::of_call(&operation.key.to_string()));
         }
-        let on_fail = self.on_fail(call, operation, after_write);
+        let on_fail = self.on_fail(call, operation, after_write, flow);
         let without_body = matches!(call.on_fail, Some(ast::OnFailDecl::Absent(_)))
             || call.pages.as_ref().is_some_and(
                 |pages| matches!(&pages.beyond, Some(beyond) if matches!(beyond.value, ast::BeyondDecl::Absent)),
@@ -338,7 +321,11 @@ impl<'a> RouteCheck<'_, 'a> {
         let unread = operation.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
         let unread = unread.map(|answer| &answer.media).find(|media| !media.is_read());
         if let (Some(name), Some(media)) = (&step.name, unread) {
-            self.opaque_results.push((name.value.clone(), call.operation.span, media.name().to_owned()));
+            self.summary.opaque_results.push((
+                name.value.clone(),
+                call.operation.span,
+                media.name().to_owned(),
+            ));
         }
         // The result of several calls has no single status that could determine whether there is a
         // body.
@@ -350,19 +337,19 @@ impl<'a> RouteCheck<'_, 'a> {
                 StatusPattern::Exact(status) => Some(status.to_string()),
                 _ => None,
             });
-            self.context.with_body.push((name.value.clone(), exact.collect()));
+            flow.with_body.push((name.value.clone(), exact.collect()));
         }
-        let pages = self.pages(call, step, operation, effect, &held);
+        let pages = self.pages(call, step, operation, &held, flow);
         let (poll, held) = match &call.poll {
             None => (Some(None), held),
-            Some(poll) => match self.poll(poll, call, step, effect, held.clone()) {
+            Some(poll) => match self.poll(poll, call, step, operation, held.clone(), flow) {
                 None => (None, held),
                 Some((poll, held)) => (Some(Some(poll)), held),
             },
         };
         let is_repeatable = effect == Effect::None || call.retry.as_ref().is_some_and(|flag| flag.value);
         if call.resume.is_empty() && !is_repeatable {
-            self.unremembered.get_or_insert_with(|| operation.key.to_string().into());
+            flow.unremembered.get_or_insert_with(|| operation.key.to_string().into());
         }
         let head = CallHead {
             operation: operation.key.to_string().into(),
@@ -393,7 +380,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Reports parts of the request that a remembered write depends on and its key lacks.
-    pub(super) fn check_key(&mut self, call: &plan::StepCall, span: Span) {
+    fn check_key(&mut self, call: &plan::StepCall, flow: &Flow, span: Span) {
         let Some(key) = &call.resume else { return };
         let of_key = |expr: &plan::Expr| match expr {
             plan::Expr::At(location) => exact(location),
@@ -402,10 +389,8 @@ impl<'a> RouteCheck<'_, 'a> {
         // The gateway adds the current element to the key.
         let element = call.each.iter().map(|each| each.name.text.to_string());
         let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
-        let missing = self
-            .context
-            .provenance
-            .of_request(collect_sorted(|out| of_call(call, self.operation, out)), &covered);
+        let missing =
+            flow.provenance.of_request(collect_sorted(|out| of_call(call, self.operation, out)), &covered);
         if !missing.is_empty() {
             let written = key.iter().filter_map(|expr| match expr {
                 plan::Expr::At(location) => Some(location.text.to_string()),
@@ -420,12 +405,12 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles the arguments of a call with an error, to report their own errors.
-    fn look_at(&mut self, call: &CallDecl) {
+    fn look_at(&mut self, call: &CallDecl, flow: &Flow) {
         for (_, value) in call.query.iter().chain(&call.headers) {
-            let _ = self.value(value, None);
+            let _ = self.value(value, &self.scope(flow, None));
         }
         for path in &call.resume {
-            let _ = self.reading().find_spanned(path);
+            let _ = self.reading(flow).find_spanned(path);
         }
     }
 
@@ -433,7 +418,7 @@ impl<'a> RouteCheck<'_, 'a> {
         &mut self,
         call: &CallDecl,
         operation: &Operation,
-        side: SideId,
+        flow: &Flow,
     ) -> Option<Option<plan::Expr>> {
         match (&call.body, &operation.body) {
             (None, None) => Some(None),
@@ -447,13 +432,14 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             (None, Some(_)) => Some(None),
             (Some(written), Some(body)) => {
+                let side = self.serves.other();
                 let wanted = ExprTarget { ty: &body.ty, side, required: body.required };
-                self.value(written, Some(wanted)).map(|made| Some(made.expr))
+                self.value(written, &self.scope(flow, Some(wanted))).map(|made| Some(made.expr))
             }
         }
     }
 
-    fn resume(&mut self, call: &CallDecl, effect: Effect) -> Option<Option<Vec<plan::Expr>>> {
+    fn resume(&mut self, call: &CallDecl, effect: Effect, flow: &Flow) -> Option<Option<Vec<plan::Expr>>> {
         if call.resume.is_empty() {
             return Some(None);
         }
@@ -461,8 +447,11 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::resume_of_reading(call.resume[0].span));
             return None;
         }
-        let places: Vec<_> =
-            call.resume.iter().map(|path| self.reading().find_spanned(path).map(plan::Expr::from)).collect();
+        let places: Vec<_> = call
+            .resume
+            .iter()
+            .map(|path| self.reading(flow).find_spanned(path).map(plan::Expr::from))
+            .collect();
         places.into_iter().collect::<Option<Vec<_>>>().map(Some)
     }
 
@@ -471,8 +460,8 @@ impl<'a> RouteCheck<'_, 'a> {
         call: &CallDecl,
         step: &StepDecl,
         operation: &Operation,
-        effect: Effect,
         held: &ContextValue,
+        flow: &Flow,
     ) -> Option<Option<Pages>> {
         let Some(pages) = &call.pages else { return Some(None) };
         let Some(paging) = &self.env.manifest().paging else {
@@ -483,7 +472,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let list = success_body(operation).is_some_and(|(ty, _)| {
             matches!(self.env.types(held.side).resolve(ty).kind, TypeKind::Array(_) | TypeKind::Any)
         });
-        if !has_parameter || !list || effect == Effect::Write {
+        if !has_parameter || !list || effect(&operation.key.method, call.effect.as_ref()) == Effect::Write {
             self.findings.push(faults::not_paged(pages.span, &operation.key, &paging.query.value));
             return None;
         }
@@ -491,10 +480,9 @@ impl<'a> RouteCheck<'_, 'a> {
         let until = match &pages.until {
             None => None,
             Some(path) => {
-                if let Some(name) = &step.name {
-                    self.context.set(&name.value, held.clone());
-                }
-                Some(self.reading().find(&path.value, path.span)?.location)
+                let with_pages = step.name.as_ref().map(|name| flow.with(&name.value, held.clone()));
+                let flow = with_pages.as_ref().unwrap_or(flow);
+                Some(self.reading(flow).find(&path.value, path.span)?.location)
             }
         };
         let (upto, size) = (pages.upto.value, paging.size.value);
@@ -513,7 +501,6 @@ impl<'a> RouteCheck<'_, 'a> {
                 plan::Beyond::Absent
             }
             Some(Spanned { value: ast::BeyondDecl::Refuse(refuse), .. }) => {
-                self.refuses = true;
                 plan::Beyond::Refuse(self.refusal(refuse)?)
             }
         };
@@ -527,7 +514,13 @@ impl<'a> RouteCheck<'_, 'a> {
         }))
     }
 
-    fn on_fail(&mut self, call: &CallDecl, operation: &Operation, after_write: bool) -> Option<plan::OnFail> {
+    fn on_fail(
+        &mut self,
+        call: &CallDecl,
+        operation: &Operation,
+        after_write: bool,
+        flow: &Flow,
+    ) -> Option<plan::OnFail> {
         match &call.on_fail {
             // A failure here leaves the request half done, so its handling must be explicit.
             None if after_write => {
@@ -536,13 +529,10 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             None | Some(ast::OnFailDecl::Pass) => Some(plan::OnFail::Pass),
             Some(ast::OnFailDecl::PassWith(headers)) => {
-                self.made_headers(headers).map(plan::OnFail::PassWith)
+                self.made_headers(headers, flow).map(plan::OnFail::PassWith)
             }
-            Some(ast::OnFailDecl::Answer(answer)) => self.answer(answer).map(plan::OnFail::Answer),
-            Some(ast::OnFailDecl::Refuse(refuse)) => {
-                self.refuses = true;
-                self.refusal(refuse).map(plan::OnFail::Refuse)
-            }
+            Some(ast::OnFailDecl::Answer(answer)) => self.answer(answer, flow).map(plan::OnFail::Answer),
+            Some(ast::OnFailDecl::Refuse(refuse)) => self.refusal(refuse).map(plan::OnFail::Refuse),
             Some(ast::OnFailDecl::Absent(statuses)) => {
                 let known = |status: &&Spanned<i64>| operation.response(status.value as u16).is_none();
                 let side = self.serves.other();
@@ -560,19 +550,19 @@ impl<'a> RouteCheck<'_, 'a> {
                     return None;
                 };
                 let wanted = ExprTarget { ty, side: self.serves.other(), required: true };
-                self.value(value, Some(wanted)).map(|made| plan::OnFail::Use(made.expr))
+                self.value(value, &self.scope(flow, Some(wanted))).map(|made| plan::OnFail::Use(made.expr))
             }
         }
     }
 
     /// Compiles a selection. Its type is the common type of all choices, or unknown.
-    fn picks(&mut self, picks: &[Pick], span: Span) -> Option<(plan::StepAction, ContextValue)> {
+    fn picks(&mut self, picks: &[Pick], span: Span, flow: &Flow) -> Option<(plan::StepAction, ContextValue)> {
         let mut choices = Vec::new();
         let mut all: Vec<ContextValue> = Vec::new();
         // Without an unconditional choice the result may be absent.
         let certain = picks.iter().any(|pick| pick.when.is_none());
         for pick in picks {
-            let made = self.pick(pick);
+            let made = self.pick(pick, flow);
             choices.push(made.map(|(choice, held)| {
                 all.push(held);
                 choice
@@ -597,18 +587,18 @@ impl<'a> RouteCheck<'_, 'a> {
         Some((plan::StepAction::Select(plan::Selection { choices }), held))
     }
 
-    fn pick(&mut self, pick: &Pick) -> Option<(plan::Choice, ContextValue)> {
+    fn pick(&mut self, pick: &Pick, flow: &Flow) -> Option<(plan::Choice, ContextValue)> {
         let when = match &pick.when {
-            Some(when) => Some(self.condition(when)?.predicate),
+            Some(when) => Some(self.condition(when, flow)?.predicate),
             None => None,
         };
-        let found = self.reading().find(&pick.path.value, pick.path.span)?;
+        let found = self.reading(flow).find(&pick.path.value, pick.path.span)?;
         let types = self.env.types(found.held.side);
         let resolved = types.resolve(&found.held.ty).kind;
         let (take, held) = match &pick.take {
             ast::TakeDecl::All => (plan::Take::All, found.held.clone()),
             ast::TakeDecl::Page(number) => {
-                let page = self.page_of(number)?;
+                let page = self.page_of(number, flow)?;
                 let most = u64::from(page.size);
                 (plan::Take::Page(page), found.held.clone().with_most(Some(most)))
             }
@@ -635,12 +625,12 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles a page number that slices a list assembled by the route.
-    fn page_of(&mut self, number: &Spanned<String>) -> Option<plan::PageOf> {
+    fn page_of(&mut self, number: &Spanned<String>, flow: &Flow) -> Option<plan::PageOf> {
         let Some(paging) = &self.env.manifest().paging else {
             self.findings.push(faults::no_paging(number.span));
             return None;
         };
-        let found = self.reading().find_spanned(number)?;
+        let found = self.reading(flow).find_spanned(number)?;
         self.is_scalar(&found.held, "the number of a page", number.span)?;
         let (first, size) = (paging.first.value, paging.size.value as u32);
         Some(plan::PageOf { at: found.location, first, size })
@@ -664,13 +654,13 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     /// Compiles `{status, headers, body}` against the served contract.
-    pub(super) fn answer(&mut self, answer: &AnswerDecl) -> Option<plan::Answer> {
+    pub(super) fn answer(&mut self, answer: &AnswerDecl, flow: &Flow) -> Option<plan::Answer> {
         let operation = self.operation;
         let status = self.promised_status(&answer.status);
-        let mut headers = self.made_headers(&answer.headers);
+        let mut headers = self.made_headers(&answer.headers, flow);
         if let (Some(headers), true) = (&mut headers, answer.status.value < 300) {
-            self.answered_headers.extend(headers.iter().map(|rule| rule.name.text.to_string()));
-            headers.extend(self.approximate_header());
+            self.summary.answered_headers.extend(headers.iter().map(|rule| rule.name.text.to_string()));
+            headers.extend(self.approximate_header(&flow.approximations));
         }
         if let (Some(headers), Some(status), Some(_)) = (&mut headers, status, &answer.body) {
             self.json_name_of_answer(status, headers);
@@ -678,7 +668,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let promised = status.and_then(|status| operation.response(status));
         let body = match (&answer.body, promised.map(|response| response.body.as_ref())) {
             (None, None | Some(None)) => Some(None),
-            (Some(body), None) => self.value(body, None).map(|made| Some(made.expr)),
+            (Some(body), None) => self.value(body, &self.scope(flow, None)).map(|made| Some(made.expr)),
             (Some(body), Some(None)) => {
                 self.findings.push(faults::answer_without_body(body.span, &operation.key, &answer.status));
                 None
@@ -690,40 +680,32 @@ impl<'a> RouteCheck<'_, 'a> {
             (Some(body), Some(Some(ty))) => {
                 let wanted = ExprTarget { ty, side: self.serves, required: true };
                 // Literals in an error are not replacements for the service's data.
-                let place = AnswerContext { place: "$".to_owned(), unless_found: false };
-                self.answers = (answer.status.value < 300).then_some(place);
-                let made = self.value(body, Some(wanted)).map(|made| Some(made.expr));
-                self.answers = None;
-                made
+                let place = AnswerPlace { place: "$".to_owned(), unless_found: false };
+                let place = (answer.status.value < 300).then_some(place);
+                let scope = ExprScope { answer: place, ..self.scope(flow, Some(wanted)) };
+                self.value(body, &scope).map(|made| Some(made.expr))
             }
         };
         let legacy_forward = answer.legacy_forward[self.serves.place()].unwrap_or(false);
         Some(plan::Answer { status: status?, headers: headers?, body: body?, legacy_forward })
     }
 
-    fn decision(&mut self, decide: &'a Decide) -> Option<plan::Decision> {
-        let table = self.table(decide);
-        let judged = self.judged;
+    fn decision(&mut self, decide: &'a Decide, flow: &Flow) -> Option<plan::Decision> {
+        let table = self.table(decide, flow);
         // If the table has an error, assume that it examines replies.
-        self.judged |=
-            table.as_ref().is_none_or(|table| table.columns.iter().any(|one| self.is_of_reply(one)));
+        let is_judged =
+            table.as_ref().is_none_or(|table| table.columns.iter().any(|one| is_of_reply(one, flow)));
         let mut outcomes = Vec::new();
         for (at, outcome) in decide.outcomes.iter().enumerate() {
-            // Each outcome starts from the same state.
-            let (before, wrote, judged, keeps) =
-                (self.context.clone(), self.wrote.clone(), self.judged, self.keeps);
-            let unremembered = self.unremembered.clone();
-            let facts = table.as_ref().map(|table| table.facts[at].as_slice()).unwrap_or_default();
-            self.context.learn_all(facts, self.env.world.contracts);
-            let (noted, named) = (self.notes.len(), self.approximations.len());
-            self.sentences(&outcome.notes);
-            let notes = self.notes[noted..].to_vec();
-            let block = self.block(&outcome.block);
-            let read = std::mem::replace(&mut self.context, before).read;
-            self.context.read.extend(read);
-            (self.wrote, self.judged, self.keeps) = (wrote, judged, keeps);
-            self.unremembered = unremembered;
-            self.approximations.truncate(named);
+            let facts = table.as_ref().map_or(&[][..], |table| &table.facts[at]);
+            let mut flow = flow.where_holds(facts, self.env.world.contracts);
+            if let Some(write) = &mut flow.wrote {
+                write.is_judged |= is_judged;
+            }
+            let noted = self.summary.notes.len();
+            flow.approximate(self.sentences(&outcome.notes));
+            let notes = self.summary.notes[noted..].to_vec();
+            let (block, _) = self.block(&outcome.block, flow);
             outcomes.push(block.map(|block| plan::Outcome {
                 name: outcome.name.value.clone(),
                 block,
@@ -731,24 +713,21 @@ impl<'a> RouteCheck<'_, 'a> {
                 origin: self.env.origin(outcome.name.span),
             }));
         }
-        self.judged = judged;
         let outcomes = outcomes.into_iter().collect::<Option<Vec<_>>>()?;
         let table = table?;
         Some(plan::Decision { columns: table.columns, rows: table.rows, outcomes })
     }
 }
 
-impl RouteCheck<'_, '_> {
-    /// Returns whether a column examines a reply.
-    fn is_of_reply(&self, column: &plan::Column) -> bool {
-        let of_reply = |place: &plan::Location| {
-            let root = super::proof::names_of(place).into_iter().next();
-            root.is_some_and(|root| self.called_as.contains(&root))
-        };
-        match column {
-            plan::Column::Place(place) => of_reply(place),
-            plan::Column::Holds(predicate) => predicate.places().into_iter().any(of_reply),
-        }
+/// Returns whether a column examines a reply.
+fn is_of_reply(column: &plan::Column, flow: &Flow) -> bool {
+    let of_reply = |place: &plan::Location| {
+        let root = super::proof::names_of(place).into_iter().next();
+        root.is_some_and(|root| flow.called_as.contains(&root))
+    };
+    match column {
+        plan::Column::Place(place) => of_reply(place),
+        plan::Column::Holds(predicate) => predicate.places().into_iter().any(of_reply),
     }
 }
 

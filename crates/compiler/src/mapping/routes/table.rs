@@ -6,8 +6,8 @@
 //! null, the domain includes `absent`.
 
 use super::conditions::is_of;
-use super::context::Fact;
 use super::faults;
+use super::flow::{Fact, Flow};
 use super::paths::FoundPath;
 use super::proof::{PlaceUse, ProvenFact};
 use super::route::RouteCheck;
@@ -65,13 +65,13 @@ pub(super) struct CheckedTable {
 
 impl RouteCheck<'_, '_> {
     /// Compiles a table. Returns `None` if it reports an error.
-    pub(super) fn table(&mut self, decide: &Decide) -> Option<CheckedTable> {
+    pub(super) fn table(&mut self, decide: &Decide, flow: &Flow) -> Option<CheckedTable> {
         if decide.on.len() > COLUMNS_MAX {
             self.findings.push(faults::too_many_columns(decide.span, decide.on.len(), COLUMNS_MAX));
             return None;
         }
         // Compile columns and outcomes before returning, to report errors in either.
-        let columns: Vec<_> = (0..decide.on.len()).map(|at| self.column(decide, at)).collect();
+        let columns: Vec<_> = (0..decide.on.len()).map(|at| self.column(decide, at, flow)).collect();
         let ends = self.row_ends(decide);
         let columns = columns.into_iter().collect::<Option<Vec<_>>>()?;
         let mark = self.findings.len();
@@ -132,14 +132,14 @@ impl RouteCheck<'_, '_> {
         ends.into_iter().collect()
     }
 
-    fn column(&mut self, decide: &Decide, at: usize) -> Option<CheckedColumn> {
+    fn column(&mut self, decide: &Decide, at: usize, flow: &Flow) -> Option<CheckedColumn> {
         match &decide.on[at] {
             ast::ColumnDecl::Place(path) => {
-                let found = self.reading().find_spanned(path)?;
+                let found = self.reading(flow).find_spanned(path)?;
                 let mentioned = column_literals(decide, at);
                 // Testing for presence needs no check.
                 if !mentioned.is_empty() {
-                    self.needs_place(&found.location, PlaceUse::Decides, path.span);
+                    self.needs_place(&found.location, PlaceUse::Decides, flow, path.span);
                 }
                 let domain = self.domain(&found, &mentioned, path)?;
                 Some(CheckedColumn {
@@ -151,8 +151,8 @@ impl RouteCheck<'_, '_> {
                 })
             }
             ast::ColumnDecl::Holds(predicate) => {
-                let condition = self.condition(predicate)?;
-                self.values_decide(&condition.predicate, predicate);
+                let condition = self.condition(predicate, flow)?;
+                self.values_decide(&condition.predicate, predicate, flow);
                 let places: Vec<&str> =
                     predicate.all_places().into_iter().map(|place| place.value.as_str()).collect();
                 Some(CheckedColumn {
@@ -167,21 +167,21 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Requires a check of places whose values a condition compares.
-    fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::PredicateDecl) {
+    fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::PredicateDecl, flow: &Flow) {
         use plan::Predicate;
         match predicate {
             Predicate::OneOf(place, _) => {
-                self.needs_place(place, PlaceUse::Decides, written.places[0].span);
+                self.needs_place(place, PlaceUse::Decides, flow, written.places[0].span);
             }
             Predicate::Equal(left, right) | Predicate::AbsentOrEqual(left, right) => {
-                self.needs_place(left, PlaceUse::Decides, written.places[0].span);
-                self.needs_place(right, PlaceUse::Decides, written.places[1].span);
+                self.needs_place(left, PlaceUse::Decides, flow, written.places[0].span);
+                self.needs_place(right, PlaceUse::Decides, flow, written.places[1].span);
             }
             Predicate::All(of) | Predicate::Any(of) => {
-                of.iter().zip(&written.of).for_each(|(one, written)| self.values_decide(one, written));
+                of.iter().zip(&written.of).for_each(|(one, written)| self.values_decide(one, written, flow));
             }
             Predicate::Not(of) => {
-                written.of.iter().for_each(|written| self.values_decide(of, written));
+                written.of.iter().for_each(|written| self.values_decide(of, written, flow));
             }
             _ => {}
         }

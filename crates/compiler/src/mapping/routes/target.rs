@@ -1,7 +1,8 @@
 //! Compiles the target of a call: its operation and the parts of its path.
 
 use super::faults;
-use super::proof::PlaceUse;
+use super::flow::Flow;
+use super::proof::{PlaceUse, is_any};
 use super::route::RouteCheck;
 use crate::contract::{OpKey, Operation};
 use crate::diagnostic::Span;
@@ -23,6 +24,7 @@ impl<'a> RouteCheck<'_, 'a> {
         written: &Spanned<String>,
         called: SideId,
         certain: bool,
+        flow: &Flow,
     ) -> Option<(&'a Operation, Vec<PathPart>)> {
         let contract = self.env.contract(called);
         let (method, pieces) = pieces(&written.value);
@@ -41,7 +43,7 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         };
         // Compile every piece before looking up the operation, so that errors in both are reported.
-        let parts: Vec<_> = pieces.iter().map(|piece| self.part(piece, written, certain)).collect();
+        let parts: Vec<_> = pieces.iter().map(|piece| self.part(piece, written, certain, flow)).collect();
         let Some(operation) = contract.find_shape(&key.method, &key.path.shape()) else {
             self.findings.push(faults::unknown_call(&written.value, &key, written.span, contract));
             return None;
@@ -54,6 +56,7 @@ impl<'a> RouteCheck<'_, 'a> {
         piece: &TargetPiece<'_>,
         written: &Spanned<String>,
         certain: bool,
+        flow: &Flow,
     ) -> Option<PathPart> {
         let (text, offset) = match piece {
             TargetPiece::Literal(text) => return Some(PathPart::Literal((*text).into())),
@@ -61,12 +64,12 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         let span = self.inside(written, text, offset);
         if text.starts_with('$') {
-            let found = self.reading().find_one(text, span)?;
+            let found = self.reading(flow).find_one(text, span)?;
             self.is_scalar(&found.held, "a part of an address", span)?;
-            self.needs_place(&found.location, PlaceUse::Text("a part of an address"), span);
+            self.needs_place(&found.location, PlaceUse::Text("a part of an address"), flow, span);
             let types = self.env.types(found.held.side);
             let is_there = !found.held.absent
-                && (!types.resolve(&found.held.ty).nullable || is_any(types, &found.held.ty));
+                && (!types.resolve(&found.held.ty).nullable || is_any(&found.held.ty, types));
             if certain && !is_there {
                 self.findings.push(faults::empty_part(text, span));
                 return None;
@@ -78,7 +81,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::unknown_variable(text, span, &self.operation.key, &names));
             return None;
         };
-        self.context.read.insert(format!("request.path.{text}"));
+        self.summary.reads.places.insert(format!("request.path.{text}"));
         Some(PathPart::Variable(index as u16))
     }
 
@@ -94,10 +97,6 @@ impl<'a> RouteCheck<'_, 'a> {
             _ => whole,
         }
     }
-}
-
-fn is_any(types: &crate::contract::Types, ty: &crate::contract::Type) -> bool {
-    matches!(types.resolve(ty).kind, crate::contract::TypeKind::Any)
 }
 
 /// Splits a call into its method and the pieces of its path.

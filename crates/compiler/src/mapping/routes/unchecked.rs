@@ -1,6 +1,7 @@
 //! Reports places of a request that are used without a check.
 
 use super::faults;
+use super::flow::Flow;
 use super::proof::{PlaceUse, all, form_of, names_of};
 use super::route::RouteCheck;
 use crate::diagnostic::Span;
@@ -8,9 +9,9 @@ use switchback_plan::{self as plan, Location, ValueOp};
 
 impl RouteCheck<'_, '_> {
     /// Reports places of the request's body that have not been validated.
-    pub(super) fn needs(&mut self, places: &[String], need: PlaceUse<'_>, span: Span) {
+    pub(super) fn needs(&mut self, places: &[String], need: PlaceUse<'_>, flow: &Flow, span: Span) {
         let types = self.env.types(self.serves);
-        let mut unknown = self.context.proofs.unknown(places, types);
+        let mut unknown = flow.proofs.unknown(places, types);
         unknown.sort_unstable();
         unknown.dedup();
         if !unknown.is_empty() {
@@ -19,27 +20,26 @@ impl RouteCheck<'_, '_> {
     }
 
     /// Reports the unvalidated places behind `location`.
-    pub(super) fn needs_place(&mut self, location: &Location, need: PlaceUse<'_>, span: Span) {
-        let places = self.context.proofs.behind(location);
-        self.needs(&places, need, span);
+    pub(super) fn needs_place(&mut self, location: &Location, need: PlaceUse<'_>, flow: &Flow, span: Span) {
+        self.needs(&flow.proofs.behind(location), need, flow, span);
     }
 
     /// Reports an unvalidated place that is read after a write.
-    pub(super) fn read_late(&mut self, location: &Location, span: Span) {
-        if let Some(write) = self.wrote.clone() {
-            self.needs_place(location, PlaceUse::After(&write), span);
+    pub(super) fn read_late(&mut self, location: &Location, flow: &Flow, span: Span) {
+        if let Some(write) = flow.write_name() {
+            self.needs_place(location, PlaceUse::After(write), flow, span);
         }
     }
 
     /// Reports unvalidated places that a shape reads after a write: the members it accepts, and the
     /// object around them.
-    pub(super) fn shaped_late(&mut self, location: &Location, op: &ValueOp, span: Span) {
-        let Some(write) = self.wrote.clone() else { return };
+    pub(super) fn shaped_late(&mut self, location: &Location, op: &ValueOp, flow: &Flow, span: Span) {
+        let Some(write) = flow.write_name() else { return };
         let names = names_of(location);
-        let Some(members) = members_read(op) else { return self.read_late(location, span) };
+        let Some(members) = members_read(op) else { return self.read_late(location, flow, span) };
         let member = |name: &String| {
             let names: Vec<&str> = names.iter().chain([name]).map(String::as_str).collect();
-            self.context.proofs.behind(&super::paths::location(&names))
+            flow.proofs.behind(&super::paths::location(&names))
         };
         let mut places: Vec<String> = members.iter().flat_map(member).collect();
         if names.first().is_some_and(|root| root == "request") {
@@ -51,24 +51,24 @@ impl RouteCheck<'_, '_> {
             };
             let (declared, undeclared): (Vec<_>, Vec<_>) = places.into_iter().partition(is_declared);
             if !undeclared.is_empty() {
-                self.findings.push(faults::undeclared_late(&undeclared, &write, span));
+                self.findings.push(faults::undeclared_late(&undeclared, write, span));
             }
             places = declared;
             let whole = names.join(".");
-            let proofs = &self.context.proofs;
+            let proofs = &flow.proofs;
             if proofs.unknown(&places, types).is_empty() && !proofs.is_object(&whole) {
                 places.push(whole);
             }
         }
-        self.needs(&places, PlaceUse::After(&write), span);
+        self.needs(&places, PlaceUse::After(write), flow, span);
     }
 
     /// Reports unvalidated places in a value that becomes text. A strict conversion validates its
     /// source.
-    pub(super) fn becomes_text(&mut self, expr: &plan::Expr, what: &str, span: Span) {
+    pub(super) fn becomes_text(&mut self, expr: &plan::Expr, what: &str, flow: &Flow, span: Span) {
         let mut places = Vec::new();
-        verbatim(expr, &mut |location| places.extend(self.context.proofs.behind(location)));
-        self.needs(&places, PlaceUse::Text(what), span);
+        verbatim(expr, &mut |location| places.extend(flow.proofs.behind(location)));
+        self.needs(&places, PlaceUse::Text(what), flow, span);
     }
 }
 

@@ -4,12 +4,12 @@ use super::faults;
 use super::route::RouteCheck;
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::Notes;
-use switchback_plan::{Block, End, NoteKind, OnFail, StepAction, Verdict};
+use switchback_plan::{Block, End, NoteKind, OnFail, Paging, StepAction, Verdict};
 
 impl RouteCheck<'_, '_> {
     /// Returns the verdict of a route that is not refused entirely. Returns `None` if it reports a
     /// different declared verdict.
-    pub(super) fn verdict(&mut self, notes: &Notes, span: Span) -> Option<Verdict> {
+    pub(super) fn verdict(&mut self, notes: &Notes, paging: Option<&Paging>, span: Span) -> Option<Verdict> {
         // Every route may return an error, so losses of errors concern all of them.
         for loss in &self.env.errors.losses[self.serves] {
             self.lose(loss.clone());
@@ -17,9 +17,9 @@ impl RouteCheck<'_, '_> {
         // A violated type is a difference, because it can break strict clients.
         let differs = |kind| matches!(kind, NoteKind::Differs | NoteKind::Approximate | NoteKind::Despite);
         // A refusal is the stronger verdict: differences of the rest do not change it.
-        let found = if self.refuses {
+        let found = if self.summary.refuses {
             Verdict::Partly
-        } else if self.notes.iter().any(|note| differs(note.kind)) {
+        } else if self.summary.notes.iter().any(|note| differs(note.kind)) {
             Verdict::Different
         } else {
             Verdict::Exact
@@ -34,7 +34,8 @@ impl RouteCheck<'_, '_> {
         // The lines of the mapping describe fixed fields, lost fields and cut lists sufficiently,
         // so the verdict `different` follows without a declaration. A declared verdict must be
         // correct all the same.
-        let is_limited = self.is_limited || !self.bounds.is_empty();
+        let is_limited =
+            paging.is_some_and(|paging| !paging.limits().is_empty()) || !self.summary.bounds.is_empty();
         if found == Verdict::Exact && (is_limited || self.has_gaps()) {
             let Some((_, said)) = said else { return Some(Verdict::Different) };
             self.findings.push(faults::verdict_by_itself(said.span, word(declared)));
@@ -62,7 +63,7 @@ impl RouteCheck<'_, '_> {
     /// completely, or a contract does not accept all of its values.
     fn has_gaps(&self) -> bool {
         let served = self.env.side_name(self.serves);
-        self.losses.iter().any(|loss| loss.side == served || loss.narrow.is_some())
+        self.summary.losses.iter().any(|loss| loss.side == served || loss.narrow.is_some())
     }
 }
 
