@@ -6,7 +6,7 @@ use super::expr::ExprTarget;
 use super::flow::{Flow, Write};
 use super::operations::operation;
 use super::route::RouteCheck;
-use super::{LoweredRoute, RouteEnv, faults, steps};
+use super::{RouteEnv, faults, route_of, steps};
 use crate::contract::{
     Additional, Contract, Media, OpKey, Operation, Parameter, ParameterForm, Reference, Response, ScalarKind,
     StatusPattern, Type, TypeKind,
@@ -14,7 +14,7 @@ use crate::contract::{
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{self, ProgramDecl, Spanned, StepDecl};
 use std::cell::Cell;
-use switchback_plan::{self as plan, ArchiveId, Effect, HostId, Key, RouteId, RouteKind, SideId, Verdict};
+use switchback_plan::{self as plan, ArchiveId, Effect, HostId, Key, RouteKind, SideId, Verdict};
 
 /// Query parameter of the synthetic operation: the number of the page.
 const PAGE: &str = "page";
@@ -215,23 +215,12 @@ fn lower<'a>(
     let name = format!("harvest {}", harvest.name.value);
     let served = plan::Operation { key: name.into(), ..operation(of, env.types(from), Effect::None) };
     let kind = RouteKind::Serve(Box::new(plan::Serve { checks: Vec::new(), fill: Vec::new(), block }));
-    let served = LoweredRoute {
-        operation: served,
-        kind,
-        verdict: Verdict::Exact,
-        notes: Vec::new(),
-        losses: Vec::new(),
-        calls_min,
-        calls_max,
-        paging: None,
-        business_errors: Vec::new(),
-        origin: env.origin(harvest.span),
-    };
+    let route = route_of(served, kind, Verdict::Exact, env.origin(harvest.span));
     Some(plan::Harvest {
         name: harvest.name.value.clone(),
         about: harvest.about.value.clone(),
         from,
-        route: served.with_id(RouteId(0)),
+        route: plan::Route { calls_min, calls_max, ..route },
         first: paging.first.value,
         page_size: paging.size.value as u32,
     })

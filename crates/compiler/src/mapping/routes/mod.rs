@@ -59,10 +59,9 @@ use crate::diagnostic::{Findings, Span};
 use route::RouteCheck;
 use std::cell::RefCell;
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use switchback_plan::{
-    self as plan, BodyPlan, Loss, Note, Origin, ReasonId, RefusePolicy, RouteId, RouteKind, SettingKind,
-    SideId, Verdict,
+    self as plan, BodyPlan, Loss, Origin, ReasonId, RefusePolicy, RouteId, RouteKind, SettingKind, SideId,
+    Verdict,
 };
 use totality::{Assigned, AssignedRoutes};
 
@@ -95,18 +94,24 @@ pub(super) struct ErrorTranslation<'a> {
     pub types: [Option<&'a Type>; 2],
 }
 
-/// A route lowered in one direction, without its id.
-struct LoweredRoute {
-    operation: plan::Operation,
-    kind: RouteKind,
-    verdict: Verdict,
-    notes: Vec<Note>,
-    losses: Vec<Loss>,
-    calls_min: u32,
-    calls_max: u32,
-    business_errors: Vec<u16>,
-    paging: Option<Arc<plan::Paging>>,
-    origin: Origin,
+/// Returns a route that makes no calls, without its id.
+fn route_of(operation: plan::Operation, kind: RouteKind, verdict: Verdict, origin: Origin) -> plan::Route {
+    plan::Route {
+        id: RouteId(0),
+        operation,
+        kind,
+        verdict,
+        notes: Vec::new(),
+        losses: Vec::new(),
+        calls_min: 0,
+        calls_max: 0,
+        business_errors: Vec::new(),
+        compare: Vec::new(),
+        paging: None,
+        read_back: None,
+        instead: Vec::new(),
+        origin,
+    }
 }
 
 /// Returns the routes of both directions, in the order of the contracts. Routes with errors are
@@ -169,7 +174,7 @@ fn lower(
     };
     let served = served?;
     compare.extend(paging::noise(served.paging.as_deref()));
-    Some(plan::Route { compare, ..served.with_id(id) })
+    Some(plan::Route { id, compare, ..served })
 }
 
 /// Compiles a generated pair. If the operations are not equal, treats the served one as an
@@ -180,7 +185,7 @@ fn keep_pair(
     pair: &PairDecl,
     operations: [&crate::contract::Operation; 2],
     findings: &mut Findings,
-) -> Option<LoweredRoute> {
+) -> Option<plan::Route> {
     let mut why = Findings::new();
     let served = RouteCheck::new(env, one.serves, one.operation, &mut why).pair(pair, operations);
     match served.filter(|_| !why.has_errors()) {
@@ -196,7 +201,7 @@ fn serve_unnamed(
     one: &Assigned<'_>,
     why: Findings,
     findings: &mut Findings,
-) -> Option<LoweredRoute> {
+) -> Option<plan::Route> {
     let word = env.manifest().rest[one.serves].as_ref();
     let Some(word) = word.filter(|word| word.value != RestWord::Keep) else {
         let first = why.in_order().first().map(|finding| finding.message.clone());
@@ -211,18 +216,8 @@ fn serve_unnamed(
     let refuse = super::ast::Refuse { reason, policy };
     let refusal = RouteCheck::new(env, one.serves, one.operation, findings).refusal(&refuse)?;
     let effect = operations::effect(&one.operation.key.method, None);
-    Some(LoweredRoute {
-        operation: operations::operation(one.operation, env.types(one.serves), effect),
-        kind: RouteKind::Refuse(refusal),
-        verdict: Verdict::Not,
-        notes: Vec::new(),
-        losses: Vec::new(),
-        calls_min: 0,
-        calls_max: 0,
-        business_errors: Vec::new(),
-        paging: None,
-        origin: env.origin(word.span),
-    })
+    let operation = operations::operation(one.operation, env.types(one.serves), effect);
+    Some(route_of(operation, RouteKind::Refuse(refusal), Verdict::Not, env.origin(word.span)))
 }
 
 /// Reports errors that concern both directions of a route, so that they are reported once.
@@ -264,27 +259,6 @@ fn check_variables(pair: &PairDecl, operations: [&crate::contract::Operation; 2]
             if !operation.key.path.variables().any(|variable| variable == name.value) {
                 findings.push(faults::unknown_pair_variable(name, &operation.key));
             }
-        }
-    }
-}
-
-impl LoweredRoute {
-    fn with_id(self, id: RouteId) -> plan::Route {
-        plan::Route {
-            id,
-            operation: self.operation,
-            kind: self.kind,
-            verdict: self.verdict,
-            notes: self.notes,
-            losses: self.losses,
-            calls_min: self.calls_min,
-            calls_max: self.calls_max,
-            business_errors: self.business_errors,
-            compare: Vec::new(),
-            paging: self.paging,
-            read_back: None,
-            instead: Vec::new(),
-            origin: self.origin,
         }
     }
 }

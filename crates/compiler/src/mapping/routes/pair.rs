@@ -1,9 +1,9 @@
 //! Compiles pairs: one call and its response, in each direction that the pair serves.
 
-use super::LoweredRoute;
 use super::faults;
 use super::operations::{allow_slashes, effect, operation};
 use super::route::RouteCheck;
+use super::route_of;
 use super::status::is_redirect;
 use crate::contract::{
     Narrowing, Operation, Segment, SegmentPart, Type, TypeIn, compare_lists, compare_once,
@@ -18,18 +18,9 @@ use switchback_plan::{
     SideId, ValueOp,
 };
 
-/// Translation of a body.
-pub(super) enum BodyTranslation {
-    /// No body is sent.
-    Empty,
-    Plan(BodyPlan),
-    /// An error was reported.
-    Faulty,
-}
-
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a pair in the direction that serves `self.serves`.
-    pub(super) fn pair(mut self, pair: &'a PairDecl, operations: [&'a Operation; 2]) -> Option<LoweredRoute> {
+    pub(super) fn pair(mut self, pair: &'a PairDecl, operations: [&'a Operation; 2]) -> Option<plan::Route> {
         let called = operations[self.serves.other()];
         let approximations = self.sentences(&pair.notes);
         let passed = self.passed_bodies(pair, called);
@@ -116,23 +107,21 @@ impl<'a> RouteCheck<'_, 'a> {
             origin: self.env.origin(pair.span),
         };
         operation.effect = super::operations::effect(&self.operation.key.method, pair.effect.as_ref());
-        Some(LoweredRoute {
-            operation,
-            kind: RouteKind::Pair(Box::new(plan::Pair {
-                refused,
-                constants,
-                call,
-                request: request?,
-                responses: responses?,
-            })),
-            verdict: verdict?,
+        let kind = RouteKind::Pair(Box::new(plan::Pair {
+            refused,
+            constants,
+            call,
+            request: request?,
+            responses: responses?,
+        }));
+        Some(plan::Route {
             notes: [self.summary.notes, self.summary.bounds].concat(),
             losses: self.summary.losses,
             calls_min: 1,
             calls_max: paging.as_ref().map_or(1, plan_calls),
             paging,
             business_errors: pair.business_errors.iter().map(|status| status.value as u16).collect(),
-            origin: self.env.origin(pair.span),
+            ..route_of(operation, kind, verdict?, self.env.origin(pair.span))
         })
     }
 
@@ -220,16 +209,12 @@ impl<'a> RouteCheck<'_, 'a> {
             let found = Narrowing::of_both_messages("a request without a body".to_owned());
             self.lose_narrower(&[found], what.towards, "$", pair.span);
         }
-        match self.translate_body(pair.request.as_ref(), &what) {
-            BodyTranslation::Empty => Some(None),
-            BodyTranslation::Plan(plan) => {
-                if let Some(used @ (BodyDecl::Shape(_) | BodyDecl::Inline(_))) = &pair.request {
-                    self.files(&plan.op, used, pair.span, [served, taken])?;
-                }
-                Some(Some(plan))
-            }
-            BodyTranslation::Faulty => None,
+        let plan = self.translate_body(pair.request.as_ref(), &what)?;
+        if let (Some(plan), Some(used @ (BodyDecl::Shape(_) | BodyDecl::Inline(_)))) = (&plan, &pair.request)
+        {
+            self.files(&plan.op, used, pair.span, [served, taken])?;
         }
+        Some(plan)
     }
 
     /// Translates the body of a response.
@@ -249,69 +234,57 @@ impl<'a> RouteCheck<'_, 'a> {
             wrote: writes.then(|| called.key.to_string()),
             span: pair.span,
         };
-        match self.translate_body(pair.response.as_ref(), &what) {
-            BodyTranslation::Plan(plan) => ResponseBody::Plan(plan),
-            BodyTranslation::Empty | BodyTranslation::Faulty => ResponseBody::Empty,
-        }
+        let plan = self.translate_body(pair.response.as_ref(), &what).flatten();
+        plan.map_or(ResponseBody::Empty, ResponseBody::Plan)
     }
 
-    fn translate_body(&mut self, line: Option<&BodyDecl>, what: &BodyTypes<'_>) -> BodyTranslation {
-        match line {
-            None if what.from.is_none() && !what.to_required => BodyTranslation::Empty,
+    /// Returns the translation of a body, `None` if no body is sent. An outer `None` is an error.
+    fn translate_body(&mut self, line: Option<&BodyDecl>, what: &BodyTypes<'_>) -> Option<Option<BodyPlan>> {
+        let lenses = self.env.lenses;
+        let supply = self.supply_of(what);
+        let lens = match line {
+            None if what.from.is_none() && !what.to_required => return Some(None),
             None => {
                 self.findings.push(faults::body_line_missing(what.span, what.what, what.from, what.to));
-                BodyTranslation::Faulty
+                return None;
             }
             Some(BodyDecl::Empty(span)) => {
                 if what.to_required {
                     self.findings.push(faults::empty_body(*span, what.what, what.to));
-                    return BodyTranslation::Faulty;
+                    return None;
                 }
-                BodyTranslation::Empty
+                return Some(None);
             }
-            Some(BodyDecl::Keep(span)) => self.keep_body(*span, what),
+            Some(BodyDecl::Keep(span)) => return self.keep_body(*span, what),
             Some(BodyDecl::Shape(used)) => {
-                let Some(types) = self.lens_types(used.name.span, what) else {
-                    return BodyTranslation::Faulty;
-                };
-                if types.is_empty() {
-                    return BodyTranslation::Empty;
-                }
+                let Some(types) = self.lens_types(used.name.span, what)? else { return Some(None) };
                 if used.each {
                     let [source, target] = match what.towards {
                         SideId::OLD => [types[1], types[0]],
-                        _ => [types[0], types[1]],
+                        _ => types,
                     };
                     self.lose_narrower(&compare_lists(source, target), what.towards, "$", used.name.span);
                 }
-                let supply = self.supply_of(what);
-                let lens =
-                    self.env.lenses.body(used, [types[0], types[1]], what.towards, &supply, self.findings);
-                self.lens_plan(lens, what)
+                lenses.body(used, types, what.towards, &supply, self.findings)?
             }
             Some(BodyDecl::Inline(shape)) => {
-                let Some(types) = self.lens_types(shape.span, what) else { return BodyTranslation::Faulty };
-                if types.is_empty() {
-                    return BodyTranslation::Empty;
-                }
-                let supply = self.supply_of(what);
-                let types = [types[0], types[1]];
-                let lens = self.env.lenses.inline(shape, types, what.towards, &supply, self.findings);
-                self.lens_plan(lens, what)
+                let Some(types) = self.lens_types(shape.span, what)? else { return Some(None) };
+                lenses.inline(shape, types, what.towards, &supply, self.findings)?
             }
-        }
+        };
+        Some(Some(self.lens_plan(lens, what)))
     }
 
-    fn keep_body(&mut self, span: Span, what: &BodyTypes<'_>) -> BodyTranslation {
+    fn keep_body(&mut self, span: Span, what: &BodyTypes<'_>) -> Option<Option<BodyPlan>> {
         let promised = super::steps::success_body(self.operation).is_some();
         let (from, to) = match (what.from, what.to) {
             (Some(from), Some(to)) => (from, to),
             // Some successes may have a body and others not.
-            (_, None) if what.what == "response" && promised => return BodyTranslation::Empty,
-            (None, Some(_)) if what.what == "request" && !what.to_required => return BodyTranslation::Empty,
+            (_, None) if what.what == "response" && promised => return Some(None),
+            (None, Some(_)) if what.what == "request" && !what.to_required => return Some(None),
             _ => {
                 self.findings.push(faults::keep_without_body(span, what.what));
-                return BodyTranslation::Faulty;
+                return None;
             }
         };
         let source = self.env.types(what.towards.other()).at(from);
@@ -324,19 +297,16 @@ impl<'a> RouteCheck<'_, 'a> {
             Ok(narrowings) => self.lose_narrower(&narrowings, what.towards, "$", span),
             Err(why) => {
                 self.findings.push(faults::does_not_fit(span, from, to, &why.to_string(), false));
-                return BodyTranslation::Faulty;
+                return None;
             }
         }
-        BodyTranslation::Plan(BodyPlan {
-            op: ValueOp::Keep,
-            root: Root::ANY,
-            class: Class::Pass,
-            because: "the body is the same on both sides".to_owned(),
-        })
+        let because = "the body is the same on both sides".to_owned();
+        Some(Some(BodyPlan { op: ValueOp::Keep, root: Root::ANY, class: Class::Pass, because }))
     }
 
-    /// Returns the types that a shape relates, by side, or an empty list if no body is produced.
-    fn lens_types<'t>(&mut self, span: Span, what: &BodyTypes<'t>) -> Option<Vec<TypeIn<'t>>>
+    /// Returns the types that a shape relates, by side, or `None` if no body is produced. An outer
+    /// `None` is an error.
+    fn lens_types<'t>(&mut self, span: Span, what: &BodyTypes<'t>) -> Option<Option<[TypeIn<'t>; 2]>>
     where
         'a: 't,
     {
@@ -347,10 +317,10 @@ impl<'a> RouteCheck<'_, 'a> {
             (Some(from), Some(to)) => {
                 let source = env.types(what.towards.other()).at(from);
                 let target = env.types(what.towards).at(to);
-                Some(if what.towards == SideId::OLD { vec![target, source] } else { vec![source, target] })
+                Some(Some(if what.towards == SideId::OLD { [target, source] } else { [source, target] }))
             }
             // The called side has no body, or the served side does not expect one.
-            (_, None) if what.what == "response" && promised => Some(Vec::new()),
+            (_, None) if what.what == "response" && promised => Some(None),
             _ => {
                 self.findings.push(faults::shape_without_body(span, what.what, what.from.is_none()));
                 None
@@ -364,8 +334,7 @@ impl<'a> RouteCheck<'_, 'a> {
         Supply { paged, over: self.paged.is_faulty, ..Supply::default() }
     }
 
-    fn lens_plan(&mut self, lens: Option<Lens>, what: &BodyTypes<'_>) -> BodyTranslation {
-        let Some(lens) = lens else { return BodyTranslation::Faulty };
+    fn lens_plan(&mut self, lens: Lens, what: &BodyTypes<'_>) -> BodyPlan {
         self.take_over(&lens, what.towards, None, None, what.wrote.as_deref());
         let types = self.env.types(what.towards.other());
         let root = match (&lens.op, what.from) {
@@ -374,7 +343,7 @@ impl<'a> RouteCheck<'_, 'a> {
             (_, Some(ty)) if what.what == "request" => expected::request_root(ty, types),
             (_, Some(ty)) => expected::answer_root(ty, types),
         };
-        BodyTranslation::Plan(BodyPlan { op: lens.op, root, class: lens.class, because: lens.because })
+        BodyPlan { op: lens.op, root, class: lens.class, because: lens.because }
     }
 }
 

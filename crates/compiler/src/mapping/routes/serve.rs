@@ -4,7 +4,7 @@ use super::faults;
 use super::flow::{Fact, Flow};
 use super::operations::{allow_slashes, effect, operation};
 use super::route::RouteCheck;
-use super::{LoweredRoute, steps, verdict};
+use super::{route_of, steps, verdict};
 use crate::contract::{TypeIn, TypeKind};
 use crate::mapping::ast::{self, ServeDecl, Spanned};
 use crate::mapping::literal;
@@ -16,7 +16,7 @@ pub(super) const CALLS_MAX: u32 = 50;
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a `serve` route.
-    pub(super) fn serve(mut self, serve: &'a ServeDecl) -> Option<LoweredRoute> {
+    pub(super) fn serve(mut self, serve: &'a ServeDecl) -> Option<plan::Route> {
         let mut flow = Flow::of_request(self.operation, self.serves);
         flow.approximate(self.sentences(&serve.notes));
         self.begin_paging(serve.paging.as_ref());
@@ -60,17 +60,14 @@ impl<'a> RouteCheck<'_, 'a> {
         let effect = effect(&self.operation.key.method, None);
         let mut operation = operation(self.operation, self.env.types(self.serves), effect);
         allow_slashes(&serve.allow_slash, str::to_owned, &mut operation);
-        Some(LoweredRoute {
-            operation,
-            kind,
-            verdict,
+        Some(plan::Route {
             notes: [self.summary.notes, self.summary.bounds].concat(),
             losses: self.summary.losses,
             calls_min,
             calls_max,
             paging,
             business_errors: serve.business_errors.iter().map(|status| status.value as u16).collect(),
-            origin: self.env.origin(serve.span),
+            ..route_of(operation, kind, verdict, self.env.origin(serve.span))
         })
     }
 
