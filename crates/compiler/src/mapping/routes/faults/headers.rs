@@ -5,7 +5,7 @@ use crate::contract::OpKey;
 use crate::diagnostic::{Code, Finding, Span};
 use switchback_plan::Message;
 
-pub(in super::super) fn header_differs(message: Message, name: &str, span: Span, why: &str) -> Finding {
+pub(crate) fn header_differs(message: Message, name: &str, span: Span, why: &str) -> Finding {
     let code = match message {
         Message::Request => Code::RequestHeader,
         Message::Answer => Code::AnswerHeader,
@@ -17,7 +17,7 @@ pub(in super::super) fn header_differs(message: Message, name: &str, span: Span,
     ))
 }
 
-pub(in super::super) fn request_header_unread(name: &str, span: Span, called: &OpKey) -> Finding {
+pub(crate) fn request_header_unread(name: &str, span: Span, called: &OpKey) -> Finding {
     let text = format!(
         "nothing reads the header field `{name}` of the request, and `{called}` takes one of that name"
     );
@@ -27,7 +27,7 @@ pub(in super::super) fn request_header_unread(name: &str, span: Span, called: &O
     ))
 }
 
-pub(in super::super) fn answer_header_unmade(name: &str, span: Span, called: &OpKey) -> Finding {
+pub(crate) fn answer_header_unmade(name: &str, span: Span, called: &OpKey) -> Finding {
     let text = format!("the answer has no header field `{name}`, and the reply of `{called}` has one");
     Finding::error(Code::AnswerHeader, span, text).help(format!(
         "pass it in the answer: `headers: {{{name}: $.<step>.headers{place}}}`, or leave it out: `headers: {{{name}: drop}}` on the route",
@@ -35,14 +35,14 @@ pub(in super::super) fn answer_header_unmade(name: &str, span: Span, called: &Op
     ))
 }
 
-pub(in super::super) fn cookie_missing(name: &str, span: Span, called: &OpKey) -> Finding {
+pub(crate) fn cookie_missing(name: &str, span: Span, called: &OpKey) -> Finding {
     let text = format!("`{called}` requires the cookie `{name}`, and nothing sends it");
     Finding::error(Code::Cookie, span, text).help(format!(
         "the gateway passes no cookie of a client: send a fixed one, with this call (`headers: {{request: {{cookie: {{constant: {{<side>: {name}=…}}}}}}}}` in a pair) or with every call (`send: {{<side>: {{headers: {{cookie: {name}=…}}}}}}`), or refuse the operation"
     ))
 }
 
-pub(in super::super) fn cookie_read(name: &str, span: Span) -> Finding {
+pub(crate) fn cookie_read(name: &str, span: Span) -> Finding {
     let text = format!("`{name}` cannot be read: the gateway passes no cookie from one side to the other");
     Finding::error(Code::Cookie, span, text).help(
         "leave it out; the report lists declared cookies as lost. A fixed cookie is a constant header field",

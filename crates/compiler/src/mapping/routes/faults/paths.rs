@@ -5,7 +5,7 @@ use crate::contract::Type;
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
 use jsonpath_rust::parser::errors::JsonPathError;
 
-pub(in super::super) fn path_form(text: &str, span: Span, error: &JsonPathError) -> Finding {
+pub(crate) fn path_form(text: &str, span: Span, error: &JsonPathError) -> Finding {
     // The parser's message spans several lines with a drawing. Only its position is usable here.
     let told = error.to_string();
     let column = told.split("--> 1:").nth(1).and_then(|rest| rest.split_whitespace().next());
@@ -15,19 +15,19 @@ pub(in super::super) fn path_form(text: &str, span: Span, error: &JsonPathError)
     )
 }
 
-pub(in super::super) fn path_root(span: Span, roots: &[String]) -> Finding {
+pub(crate) fn path_root(span: Span, roots: &[String]) -> Finding {
     Finding::error(Code::PathUnknown, span, "a path starts with a member of the context")
         .help(format!("there are {}", list(roots)))
 }
 
-pub(in super::super) fn unknown_root(name: &str, span: Span, roots: &[String]) -> Finding {
+pub(crate) fn unknown_root(name: &str, span: Span, roots: &[String]) -> Finding {
     let near = did_you_mean(name, roots);
     Finding::error(Code::PathUnknown, span, format!("there is no `{name}` in the context"))
         .help(near.unwrap_or_else(|| format!("there are {}", list(roots))))
         .with_declarations(NameKind::Result, name)
 }
 
-pub(in super::super) fn used_before(name: &str, span: Span, later: Span) -> Finding {
+pub(crate) fn used_before(name: &str, span: Span, later: Span) -> Finding {
     Finding::error(Code::UsedBefore, span, format!("`{name}` is not there yet"))
         .help("move the step that makes it up")
         .with_related(later, "made here")
@@ -35,7 +35,7 @@ pub(in super::super) fn used_before(name: &str, span: Span, later: Span) -> Find
 
 /// `made` returns the span where the mapping itself defines a field; `None` for fields of a
 /// contract.
-pub(in super::super) fn unknown_member(
+pub(crate) fn unknown_member(
     name: &str,
     span: Span,
     ty: &Type,
@@ -52,18 +52,18 @@ pub(in super::super) fn unknown_member(
     Finding { related: made.into_iter().collect(), ..finding }
 }
 
-pub(in super::super) fn no_members(name: &str, span: Span, ty: &Type) -> Finding {
+pub(crate) fn no_members(name: &str, span: Span, ty: &Type) -> Finding {
     Finding::error(Code::PathUnknown, span, format!("there is no `{name}` here: the value is {ty}"))
         .help("end the path before it; of a list, select with `[0]`, `[*]` or `[?…]`")
         .with_declarations(NameKind::Result, name)
 }
 
-pub(in super::super) fn no_items(span: Span, ty: &Type) -> Finding {
+pub(crate) fn no_items(span: Span, ty: &Type) -> Finding {
     Finding::error(Code::PathUnknown, span, format!("this selects from a list, and the value is {ty}"))
         .help("select members by `.name`")
 }
 
-pub(in super::super) fn path_singular(text: &str, span: Span) -> Finding {
+pub(crate) fn path_singular(text: &str, span: Span) -> Finding {
     Finding::error(
         Code::PathSingular,
         span,
@@ -72,27 +72,27 @@ pub(in super::super) fn path_singular(text: &str, span: Span) -> Finding {
     .help("select it in a step before: `steps: [name: {pick: path, take: first}]`")
 }
 
-pub(in super::super) fn path_subset(span: Span) -> Finding {
+pub(crate) fn path_subset(span: Span) -> Finding {
     Finding::error(Code::PathSyntax, span, "`..` and several selectors in one bracket are not read")
         .help("write the way out, so that it can be checked against the contract")
 }
 
-pub(in super::super) fn path_function(name: &str, span: Span) -> Finding {
+pub(crate) fn path_function(name: &str, span: Span) -> Finding {
     let known = ["length", "count", "value", "match", "search"];
     Finding::error(Code::PathSyntax, span, format!("JSONPath has no function `{name}`"))
         .help(did_you_mean(name, known).unwrap_or_else(|| format!("there are {}", list(&known))))
 }
 
-pub(in super::super) fn setting_path(span: Span) -> Finding {
+pub(crate) fn setting_path(span: Span) -> Finding {
     Finding::error(Code::PathUnknown, span, "a setting is read by its name").help("write `$.config.<name>`")
 }
 
-pub(in super::super) fn never_equal(span: Span, ty: &Type) -> Finding {
+pub(crate) fn never_equal(span: Span, ty: &Type) -> Finding {
     Finding::error(Code::NeverEqual, span, format!("a value of the type {ty} is never equal to this"))
         .help("compare with a value of that type; `null` only where the contract allows it")
 }
 
-pub(in super::super) fn never_equal_places(span: Span, left: &Type, right: &Type) -> Finding {
+pub(crate) fn never_equal_places(span: Span, left: &Type, right: &Type) -> Finding {
     Finding::error(
         Code::NeverEqual,
         span,

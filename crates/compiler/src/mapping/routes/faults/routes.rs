@@ -10,7 +10,7 @@ use switchback_plan::ParameterShape;
 /// HTTP methods of operations.
 const METHODS: &[&str] = &["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "PATCH", "TRACE"];
 
-pub(in super::super) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
+pub(crate) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
     let meant = text.split_once(' ').filter(|_| matches!(fault, OpKeyFault::Method(_)));
     let meant = meant
         .and_then(|(method, path)| Some(format!("did you mean `{} {path}`?", suggest(method, METHODS)?)));
@@ -18,7 +18,7 @@ pub(in super::super) fn operation_form(text: &str, span: Span, fault: &OpKeyFaul
         .maybe_help(meant)
 }
 
-pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Contract) -> Finding {
+pub(crate) fn unknown_operation(key: &OpKey, span: Span, contract: &Contract) -> Finding {
     let written = key.to_string();
     let known: Vec<String> = contract.operations.iter().map(|operation| operation.key.to_string()).collect();
     let near = did_you_mean(&written, &known);
@@ -38,7 +38,7 @@ pub(in super::super) fn unknown_operation(key: &OpKey, span: Span, contract: &Co
     .of_method(is_of_method)
 }
 
-pub(in super::super) fn unanswered_operation(
+pub(crate) fn unanswered_operation(
     operation: &Operation,
     side: &str,
     sometimes: bool,
@@ -53,18 +53,18 @@ pub(in super::super) fn unanswered_operation(
     ))
 }
 
-pub(in super::super) fn answered_twice(key: &OpKey, span: Span, first: Span) -> Finding {
+pub(crate) fn answered_twice(key: &OpKey, span: Span, first: Span) -> Finding {
     Finding::error(Code::AnsweredTwice, span, format!("`{key}` is answered twice"))
         .help("keep one route; a pair serves both sides unless it says `front:`")
         .with_related(first, "answered here first")
 }
 
-pub(in super::super) fn unknown_slash(name: &Spanned<String>, known: &[&str]) -> Finding {
+pub(crate) fn unknown_slash(name: &Spanned<String>, known: &[&str]) -> Finding {
     let message = format!("`{}` is not a variable of the path", name.value);
     Finding::error(Code::PathVariables, name.span, message).maybe_help(did_you_mean(&name.value, known))
 }
 
-pub(in super::super) fn unbound_variable(name: &str, span: Span, served: &OpKey) -> Finding {
+pub(crate) fn unbound_variable(name: &str, span: Span, served: &OpKey) -> Finding {
     let known: Vec<&str> = served.path.variables().collect();
     let all = match known.is_empty() {
         true => "a pair cannot make it up; write a `serve` route".to_owned(),
@@ -76,7 +76,7 @@ pub(in super::super) fn unbound_variable(name: &str, span: Span, served: &OpKey)
     Finding::error(Code::PathVariables, span, format!("nothing fills the path variable `{name}`")).help(all)
 }
 
-pub(in super::super) fn unknown_pair_variable(name: &Spanned<String>, key: &OpKey) -> Finding {
+pub(crate) fn unknown_pair_variable(name: &Spanned<String>, key: &OpKey) -> Finding {
     let known: Vec<&str> = key.path.variables().collect();
     Finding::error(
         Code::PathVariables,
@@ -86,7 +86,7 @@ pub(in super::super) fn unknown_pair_variable(name: &Spanned<String>, key: &OpKe
     .maybe_help(did_you_mean(&name.value, known))
 }
 
-pub(in super::super) fn parameter_goes_nowhere(name: &str, span: Span, side: &str) -> Finding {
+pub(crate) fn parameter_goes_nowhere(name: &str, span: Span, side: &str) -> Finding {
     Finding::error(
         Code::QueryParameter,
         span,
@@ -96,12 +96,12 @@ pub(in super::super) fn parameter_goes_nowhere(name: &str, span: Span, side: &st
     .of_whole()
 }
 
-pub(in super::super) fn parameter_missing(name: &str, span: Span, key: &OpKey) -> Finding {
+pub(crate) fn parameter_missing(name: &str, span: Span, key: &OpKey) -> Finding {
     Finding::error(Code::QueryParameter, span, format!("`{key}` requires the query parameter `{name}`"))
         .help(format!("add it under `query:`: `{name}: …`"))
 }
 
-pub(in super::super) fn verdict_by_itself(span: Span, declared: &str) -> Finding {
+pub(crate) fn verdict_by_itself(span: Span, declared: &str) -> Finding {
     let message = format!(
         "the route is different only by fields without a source or a target and by lists that are cut, and `{declared}` is declared"
     );
@@ -109,18 +109,18 @@ pub(in super::super) fn verdict_by_itself(span: Span, declared: &str) -> Finding
         .help("leave `verdict` out, since these lines say it; or say in `differs:` what else is different")
 }
 
-pub(in super::super) fn header_missing(name: &str, span: Span, key: &OpKey) -> Finding {
+pub(crate) fn header_missing(name: &str, span: Span, key: &OpKey) -> Finding {
     Finding::error(Code::HeaderName, span, format!("`{key}` requires the header field `{name}`, and nobody fills it"))
         .help(format!("pass the client's under `headers:`, or give it a value; for all calls of the side, add it to `headers` of its `credentials`: `{{{name}: …}}`"))
 }
 
-pub(in super::super) fn no_form_for_token(span: Span, key: &OpKey, side: &str) -> Finding {
+pub(crate) fn no_form_for_token(span: Span, key: &OpKey, side: &str) -> Finding {
     let what = format!("`{key}` has no form that the token of `{side}` could be sent in");
     Finding::error(Code::PackForm, span, what)
         .help("send it in a header field or in a query parameter, or refuse this operation")
 }
 
-pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
+pub(crate) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
     // `drop` is valid in place of the parameter's new name.
     let near = did_you_mean(&name.value, known.iter().copied().chain(["drop"]).collect::<Vec<_>>());
     let all = if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", list(known)) };
@@ -132,7 +132,7 @@ pub(in super::super) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, k
     .help(near.unwrap_or(all))
 }
 
-pub(in super::super) fn parameter_style(
+pub(crate) fn parameter_style(
     span: Span,
     names: [&str; 2],
     sides: [&str; 2],
@@ -161,12 +161,12 @@ pub(in super::super) fn parameter_style(
     Finding::error(Code::ParameterStyle, span, message).help(help)
 }
 
-pub(in super::super) fn parameter_single(name: &Spanned<String>) -> Finding {
+pub(crate) fn parameter_single(name: &Spanned<String>) -> Finding {
     Finding::error(Code::ParameterStyle, name.span, "`single_in_array` is for bodies")
         .help("one value goes to a list of a query without a conversion")
 }
 
-pub(in super::super) fn parameter_conversion(name: &Spanned<String>, parameter: &str, why: &str) -> Finding {
+pub(crate) fn parameter_conversion(name: &Spanned<String>, parameter: &str, why: &str) -> Finding {
     Finding::error(
         Code::ConversionTypes,
         name.span,
@@ -175,16 +175,16 @@ pub(in super::super) fn parameter_conversion(name: &Spanned<String>, parameter: 
     .help("the conversion must take what the client sends and give what the other side takes")
 }
 
-pub(in super::super) fn constant_parameter(misfit: &crate::mapping::literal::Misfit<'_>) -> Finding {
+pub(crate) fn constant_parameter(misfit: &crate::mapping::literal::Misfit<'_>) -> Finding {
     Finding::error(Code::ConstantParameter, misfit.node.span, format!("this value {}", misfit.why))
         .help("write a value that the contract lists")
 }
 
-pub(in super::super) fn header_form(name: &Spanned<String>) -> Finding {
+pub(crate) fn header_form(name: &Spanned<String>) -> Finding {
     Finding::error(Code::HeaderName, name.span, format!("`{}` is not the name of a header field", name.value))
 }
 
-pub(in super::super) fn own_header(name: &Spanned<String>, credential: bool) -> Finding {
+pub(crate) fn own_header(name: &Spanned<String>, credential: bool) -> Finding {
     let why = match credential {
         true => "carries credentials",
         false => "belongs to the connection or is made by the gateway",
@@ -193,12 +193,7 @@ pub(in super::super) fn own_header(name: &Spanned<String>, credential: bool) -> 
         .help("leave it out")
 }
 
-pub(in super::super) fn body_line_missing(
-    span: Span,
-    what: &str,
-    from: Option<&Type>,
-    to: Option<&Type>,
-) -> Finding {
+pub(crate) fn body_line_missing(span: Span, what: &str, from: Option<&Type>, to: Option<&Type>) -> Finding {
     let message = match (from, to) {
         (_, Some(to)) => format!("the {what} needs a body, {to}, and the pair has no `{what}:`"),
         (Some(from), None) => format!("the {what} has a body, {from}, and the pair has no `{what}:`"),
@@ -208,30 +203,30 @@ pub(in super::super) fn body_line_missing(
         .help(format!("add `{what}: <Shape>`, or `{what}: empty` where the other side has none"))
 }
 
-pub(in super::super) fn empty_body(span: Span, what: &str, to: Option<&Type>) -> Finding {
+pub(crate) fn empty_body(span: Span, what: &str, to: Option<&Type>) -> Finding {
     let wanted = to.map(ToString::to_string).unwrap_or_default();
     Finding::error(Code::BodyMissing, span, format!("the {what} needs a body: {wanted}"))
         .help("name the shape that makes it")
 }
 
-pub(in super::super) fn keep_without_body(span: Span, what: &str) -> Finding {
+pub(crate) fn keep_without_body(span: Span, what: &str) -> Finding {
     Finding::error(Code::BodyUnexpected, span, format!("the {what} has no body on one of the sides"))
         .help("write `empty`")
 }
 
-pub(in super::super) fn shape_without_body(span: Span, what: &str, source: bool) -> Finding {
+pub(crate) fn shape_without_body(span: Span, what: &str, source: bool) -> Finding {
     let which = if source { "comes without a body" } else { "goes out without a body" };
     Finding::error(Code::BodyUnexpected, span, format!("the {what} {which}, so there is nothing to shape"))
         .help("write `empty`, or serve only the side that has one: `front:`")
 }
 
-pub(in super::super) fn status_uncovered(status: u16, span: Span, called: &str, served: &str) -> Finding {
+pub(crate) fn status_uncovered(status: u16, span: Span, called: &str, served: &str) -> Finding {
     let message = format!("`{called}` may answer {status}, and nothing says what that is in `{served}`");
     Finding::error(Code::StatusUncovered, span, message)
         .help("add it to `status:`, as `{<old status>: [<new statuses>]}`")
 }
 
-pub(in super::super) fn redirect_answered(span: Span, to: u16) -> Finding {
+pub(crate) fn redirect_answered(span: Span, to: u16) -> Finding {
     Finding::error(
         Code::StatusUncovered,
         span,
@@ -240,13 +235,13 @@ pub(in super::super) fn redirect_answered(span: Span, to: u16) -> Finding {
     .help("map it to a redirect, or leave the line out: it is answered 502")
 }
 
-pub(in super::super) fn status_twice(span: Span, first: Span) -> Finding {
+pub(crate) fn status_twice(span: Span, first: Span) -> Finding {
     Finding::error(Code::StatusUncovered, span, "this status is mapped already")
         .help("statuses are tried in the order they are written: the more exact one first")
         .with_related(first, "mapped here")
 }
 
-pub(in super::super) fn class_cannot_be_sent(span: Span) -> Finding {
+pub(crate) fn class_cannot_be_sent(span: Span) -> Finding {
     Finding::error(
         Code::StatusUncovered,
         span,
@@ -255,7 +250,7 @@ pub(in super::super) fn class_cannot_be_sent(span: Span) -> Finding {
     .help("write one before it, such as `[200, 2xx]`")
 }
 
-pub(in super::super) fn business_error(status: u16, span: Span, side: &str, key: &OpKey) -> Finding {
+pub(crate) fn business_error(status: u16, span: Span, side: &str, key: &OpKey) -> Finding {
     let message =
         format!("`{key}` of `{side}` lists {status} for itself, so it is an answer and not a failure");
     let help =
@@ -263,19 +258,12 @@ pub(in super::super) fn business_error(status: u16, span: Span, side: &str, key:
     Finding::error(Code::BusinessError, span, message).help(help).of_whole()
 }
 
-pub(in super::super) fn no_business_error(status: &Spanned<i64>) -> Finding {
+pub(crate) fn no_business_error(status: &Spanned<i64>) -> Finding {
     let message = format!("no operation that is called here lists {}", status.value);
     Finding::error(Code::BusinessError, status.span, message).help("take it out of `business_errors`")
 }
 
-pub(in super::super) fn verdict(
-    span: Span,
-    said: &str,
-    found: &str,
-    why: &str,
-    side: &str,
-    written: bool,
-) -> Finding {
+pub(crate) fn verdict(span: Span, said: &str, found: &str, why: &str, side: &str, written: bool) -> Finding {
     let said = if written { said.to_owned() } else { format!("{said}, because it says no other") };
     let message = format!("the route says that `{side}` is served {said}, and it is {found}: {why}");
     let help = match found {
@@ -285,29 +273,29 @@ pub(in super::super) fn verdict(
     Finding::error(Code::VerdictSaid, span, message).help(help)
 }
 
-pub(in super::super) fn verdict_of_refused(span: Span) -> Finding {
+pub(crate) fn verdict_of_refused(span: Span) -> Finding {
     Finding::error(Code::VerdictSaid, span, "a refused operation has no verdict").help("leave it out")
 }
 
-pub(in super::super) fn verdict_side(span: Span) -> Finding {
+pub(crate) fn verdict_side(span: Span) -> Finding {
     Finding::error(Code::VerdictSaid, span, "this route does not serve this side").help("leave the line out")
 }
 
-pub(in super::super) fn refusal_status(status: &Spanned<i64>) -> Finding {
+pub(crate) fn refusal_status(status: &Spanned<i64>) -> Finding {
     let message = format!("a refusal is an error, and {} is not the status of one", status.value);
     Finding::error(Code::RefusalPolicy, status.span, message).help("such as 501, or 410 after the end")
 }
 
-pub(in super::super) fn refusal_date(text: &str, span: Span) -> Finding {
+pub(crate) fn refusal_date(text: &str, span: Span) -> Finding {
     Finding::error(Code::RefusalPolicy, span, format!("`{text}` is not a date")).help("such as 2027-01-31")
 }
 
-pub(in super::super) fn route_without_setting(path: &Spanned<String>) -> Finding {
+pub(crate) fn route_without_setting(path: &Spanned<String>) -> Finding {
     Finding::error(Code::ConfigPath, path.span, format!("`{}` is not a setting", path.value))
         .help("a route is switched by one setting: `if: $.config.<name>`")
 }
 
-pub(in super::super) fn setting_switches_nothing(name: &Spanned<String>) -> Finding {
+pub(crate) fn setting_switches_nothing(name: &Spanned<String>) -> Finding {
     Finding::error(
         Code::SettingType,
         name.span,
@@ -316,32 +304,32 @@ pub(in super::super) fn setting_switches_nothing(name: &Spanned<String>) -> Find
     .help("declare it with `type: boolean` and a default")
 }
 
-pub(in super::super) fn approximation_without_name(text: &Spanned<String>) -> Finding {
+pub(crate) fn approximation_without_name(text: &Spanned<String>) -> Finding {
     Finding::error(Code::ApproximationName, text.span, "this approximation has no name for the header field")
         .help("give it one: `approximate: {name: sentence}`")
 }
 
-pub(in super::super) fn approximation_name(name: &Spanned<String>) -> Finding {
+pub(crate) fn approximation_name(name: &Spanned<String>) -> Finding {
     let message = format!("`{}` is not a name for an approximation", name.value);
     Finding::error(Code::ApproximationName, name.span, message).help("small letters, digits and `_`")
 }
 
-pub(in super::super) fn refusal_setting(name: &Spanned<String>) -> Finding {
+pub(crate) fn refusal_setting(name: &Spanned<String>) -> Finding {
     Finding::error(Code::RefusalPolicy, name.span, format!("the setting `{}` is not a date", name.value))
         .help("declare it with `type: date`")
 }
 
-pub(in super::super) fn unserved_side(span: Span, side: &str) -> Finding {
+pub(crate) fn unserved_side(span: Span, side: &str) -> Finding {
     Finding::error(Code::PackForm, span, format!("this pack does not serve `{side}`"))
         .help("leave the route out, or name the side under `serves:` in `pack.yaml`")
 }
 
-pub(in super::super) fn opaque_body(span: Span, media: &str) -> Finding {
+pub(crate) fn opaque_body(span: Span, media: &str) -> Finding {
     Finding::error(Code::OpaqueBody, span, format!("a body of `{media}` is not mapped"))
         .help("write `keep` where no body of it is JSON on either side; else refuse the operation")
 }
 
-pub(in super::super) fn opaque_reply(span: Span, media: &str) -> Finding {
+pub(crate) fn opaque_reply(span: Span, media: &str) -> Finding {
     let message =
         format!("the reply to this call may be `{media}`, whose body is not read, and something reads it");
     Finding::error(Code::OpaqueBody, span, message).help(
@@ -350,19 +338,19 @@ pub(in super::super) fn opaque_reply(span: Span, media: &str) -> Finding {
 }
 
 /// The text does not depend on the direction, so duplicates of both directions are removed.
-pub(in super::super) fn file_alone(span: Span, side: &str, name: &str) -> Finding {
+pub(crate) fn file_alone(span: Span, side: &str, name: &str) -> Finding {
     Finding::error(Code::FilePart, span, format!("`{name}` of `{side}` is a file, and what stands for it is none"))
         .help(format!(
             "files stream through: rename a file of the other side to it, or leave it out, `only: {{{side}: {{{name}: none}}}}`"
         ))
 }
 
-pub(in super::super) fn parts_of_no_object(span: Span) -> Finding {
+pub(crate) fn parts_of_no_object(span: Span) -> Finding {
     Finding::error(Code::PartsObject, span, "a body of parts is one of several objects here")
         .help("map it with a shape over one object, `keep` it, or refuse the operation")
 }
 
-pub(in super::super) fn media_apart(
+pub(crate) fn media_apart(
     span: Span,
     what: &str,
     [(old, has), (new, wants)]: [(&str, &[Arc<str>]); 2],
@@ -383,12 +371,7 @@ pub(in super::super) fn media_apart(
     Finding::error(Code::MediaApart, span, message).help(help)
 }
 
-pub(in super::super) fn media_in_part(
-    span: Span,
-    what: &str,
-    [from, to]: [&str; 2],
-    stays: &[&str],
-) -> Finding {
+pub(crate) fn media_in_part(span: Span, what: &str, [from, to]: [&str; 2], stays: &[&str]) -> Finding {
     let stays = list(stays);
     let (message, help) = match what {
         "request" => (
@@ -405,40 +388,35 @@ pub(in super::super) fn media_in_part(
     Finding::warning(Code::MediaApart, span, message).help(help)
 }
 
-pub(in super::super) fn unknown_media(
-    named: &Spanned<String>,
-    side: &str,
-    what: &str,
-    known: &[&str],
-) -> Finding {
+pub(crate) fn unknown_media(named: &Spanned<String>, side: &str, what: &str, known: &[&str]) -> Finding {
     let message = format!("the {what} of `{side}` has no media type `{}`", named.value);
     let near = did_you_mean(&named.value, known).unwrap_or_else(|| format!("it has {}", list(known)));
     Finding::error(Code::MediaLine, named.span, message).help(near)
 }
 
-pub(in super::super) fn media_of_no_passed(span: Span, what: &str) -> Finding {
+pub(crate) fn media_of_no_passed(span: Span, what: &str) -> Finding {
     let message = format!("the {what} is not passed as it comes, so its media type is not for a line to say");
     Finding::error(Code::MediaLine, span, message).help(format!(
         "take the line out, or write `{what}: keep` where no body of it is JSON on either side"
     ))
 }
 
-pub(in super::super) fn nothing_to_read_back(span: Span, key: &OpKey) -> Finding {
+pub(crate) fn nothing_to_read_back(span: Span, key: &OpKey) -> Finding {
     Finding::error(Code::ReadBack, span, format!("`{key}` changes nothing, so there is nothing to read back"))
         .help("name an operation that writes")
 }
 
-pub(in super::super) fn read_back_writes(span: Span, key: &OpKey) -> Finding {
+pub(crate) fn read_back_writes(span: Span, key: &OpKey) -> Finding {
     Finding::error(Code::ReadBack, span, format!("`{key}` is no `GET` that only reads"))
         .help("what was written is looked at, never written again: name a `GET`")
 }
 
-pub(in super::super) fn read_back_refused(span: Span, key: &OpKey) -> Finding {
+pub(crate) fn read_back_refused(span: Span, key: &OpKey) -> Finding {
     Finding::error(Code::ReadBack, span, format!("`{key}` is refused, so there is nothing to compare"))
         .help("take the line out")
 }
 
-pub(in super::super) fn shows_without_reading(span: Span, write: &str) -> Finding {
+pub(crate) fn shows_without_reading(span: Span, write: &str) -> Finding {
     Finding::error(
         Code::ReadBack,
         span,
@@ -447,13 +425,13 @@ pub(in super::super) fn shows_without_reading(span: Span, write: &str) -> Findin
     .help("add its reading to `read_back`, or take the line out")
 }
 
-pub(in super::super) fn shows_no_member(span: Span, member: &str, key: &str) -> Finding {
+pub(crate) fn shows_no_member(span: Span, member: &str, key: &str) -> Finding {
     let message = format!("the body of `{key}` has no member `{member}`");
     Finding::error(Code::ReadBack, span, message)
         .help("name members that the write's request and the reading's answer both have")
 }
 
-pub(in super::super) fn read_back_parameter(span: Span, key: &OpKey, name: &str) -> Finding {
+pub(crate) fn read_back_parameter(span: Span, key: &OpKey, name: &str) -> Finding {
     let message = format!("`{key}` requires the query parameter `{name}`, and a reading back sends none");
     Finding::error(Code::ReadBack, span, message).help("name a reading that needs its address only")
 }

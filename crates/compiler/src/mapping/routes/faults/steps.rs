@@ -6,30 +6,30 @@ use crate::contract::{Contract, OpKey, Operation, Type};
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
 use crate::mapping::ast::Spanned;
 
-pub(in super::super) fn name_taken(name: &Spanned<String>) -> Finding {
+pub(crate) fn name_taken(name: &Spanned<String>) -> Finding {
     Finding::error(Code::StepName, name.span, format!("`{}` is in the context already", name.value))
         .help("give the step another name")
 }
 
-pub(in super::super) fn unread_result(name: &Spanned<String>) -> Finding {
+pub(crate) fn unread_result(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unread, name.span, format!("nothing reads `{}`", name.value))
         .help("read it, take the step out, or leave its name out if it is made for its failure")
         .with_uses(NameKind::Result, &name.value)
 }
 
-pub(in super::super) fn unread_element(name: &Spanned<String>) -> Finding {
+pub(crate) fn unread_element(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unread, name.span, format!("nothing is made of `{}`", name.value))
         .help(format!("read it: `$.{}`", name.value))
         .with_uses(NameKind::Result, &name.value)
 }
 
-pub(in super::super) fn unread_variable(name: &str, span: Span) -> Finding {
+pub(crate) fn unread_variable(name: &str, span: Span) -> Finding {
     Finding::error(Code::Unread, span, format!("the path variable `{name}` goes nowhere"))
         .help(format!("pass it: `{{{name}}}` in the address of a call, or `path:` in a pair"))
 }
 
 /// Compares targets such as `PUT /things/{$.made.body.id}` by their shape.
-pub(in super::super) fn unknown_call(written: &str, key: &OpKey, span: Span, contract: &Contract) -> Finding {
+pub(crate) fn unknown_call(written: &str, key: &OpKey, span: Span, contract: &Contract) -> Finding {
     let form = |key: &OpKey| format!("{} {}", key.method, key.path.shape());
     let known: Vec<(String, String)> =
         contract.operations.iter().map(|op| (form(&op.key), op.key.to_string())).collect();
@@ -54,7 +54,7 @@ pub(super) fn same_path(key: &OpKey, contract: &Contract) -> Option<String> {
     (!methods.is_empty()).then(|| format!("this path has {}", list(&methods)))
 }
 
-pub(in super::super) fn unknown_variable(text: &str, span: Span, key: &OpKey, known: &[&str]) -> Finding {
+pub(crate) fn unknown_variable(text: &str, span: Span, key: &OpKey, known: &[&str]) -> Finding {
     let near = did_you_mean(text, known.to_vec());
     let all = match known.is_empty() {
         true => "it has none; another place is written `{$.step.body.field}`".to_owned(),
@@ -64,35 +64,35 @@ pub(in super::super) fn unknown_variable(text: &str, span: Span, key: &OpKey, kn
         .help(near.unwrap_or(all))
 }
 
-pub(in super::super) fn body_not_taken(span: Span, key: &OpKey) -> Finding {
+pub(crate) fn body_not_taken(span: Span, key: &OpKey) -> Finding {
     Finding::error(Code::BodyUnexpected, span, format!("`{key}` takes no body")).help("leave `body` out")
 }
 
-pub(in super::super) fn body_needed(span: Span, key: &OpKey, ty: &Type) -> Finding {
+pub(crate) fn body_needed(span: Span, key: &OpKey, ty: &Type) -> Finding {
     Finding::error(Code::BodyMissing, span, format!("`{key}` needs a body: {ty}")).help("add `body: …`")
 }
 
-pub(in super::super) fn resume_of_reading(span: Span) -> Finding {
+pub(crate) fn resume_of_reading(span: Span) -> Finding {
     Finding::error(Code::Resume, span, "the reply of a call that only reads need not be remembered")
         .help("`resume` belongs to a write that must not happen twice")
 }
 
-pub(in super::super) fn no_paging(span: Span) -> Finding {
+pub(crate) fn no_paging(span: Span) -> Finding {
     Finding::error(Code::Paging, span, "the pack does not say how lists are paged")
         .help("add `paging: {query: page, first: 0, size: 20}` to `pack.yaml`")
 }
 
-pub(in super::super) fn not_paged(span: Span, key: &OpKey, parameter: &str) -> Finding {
+pub(crate) fn not_paged(span: Span, key: &OpKey, parameter: &str) -> Finding {
     Finding::error(Code::Paging, span, format!("`{key}` is not a list read page by page"))
         .help(format!("it would need the query parameter `{parameter}`, and answer with a list"))
 }
 
-pub(in super::super) fn page_set_twice(name: &Spanned<String>) -> Finding {
+pub(crate) fn page_set_twice(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Paging, name.span, format!("`pages` gives `{}` already", name.value))
         .help("leave it out here")
 }
 
-pub(in super::super) fn on_fail_needed(span: Span) -> Finding {
+pub(crate) fn on_fail_needed(span: Span) -> Finding {
     Finding::error(
         Code::OnFail,
         span,
@@ -102,7 +102,7 @@ pub(in super::super) fn on_fail_needed(span: Span) -> Finding {
 }
 
 /// `places` are unvalidated places of the request's body, such as `request.body.name`.
-pub(in super::super) fn unchecked_places(places: &[&str], need: PlaceUse<'_>, span: Span) -> Finding {
+pub(crate) fn unchecked_places(places: &[&str], need: PlaceUse<'_>, span: Span) -> Finding {
     let names: Vec<String> = places.iter().map(|place| own_name(place)).collect();
     let shown: Vec<&str> = names.iter().map(String::as_str).collect();
     let (what, be) = (list(&shown), if names.len() == 1 { "is" } else { "are" });
@@ -131,7 +131,7 @@ fn own_name(place: &str) -> String {
 }
 
 /// `names` are members that a shape reads and the contract of the request does not declare.
-pub(in super::super) fn undeclared_late(names: &[String], write: &str, span: Span) -> Finding {
+pub(crate) fn undeclared_late(names: &[String], write: &str, span: Span) -> Finding {
     let names: Vec<String> = names.iter().map(|place| own_name(place)).collect();
     let names: Vec<&str> = names.iter().map(String::as_str).collect();
     let message = format!(
@@ -143,13 +143,13 @@ pub(in super::super) fn undeclared_late(names: &[String], write: &str, span: Spa
         .help("what nobody declares can be anything: take a shape of the type that the client sends")
 }
 
-pub(in super::super) fn refused_late(write: &str, span: Span) -> Finding {
+pub(crate) fn refused_late(write: &str, span: Span) -> Finding {
     let message = format!("the client is turned away here, and `{write}` has written already");
     Finding::error(Code::RefusedLate, span, message)
         .help("decide it in `check:` or in a table before that call, or by what the call has answered")
 }
 
-pub(in super::super) fn nothing_to_use(span: Span, key: &OpKey) -> Finding {
+pub(crate) fn nothing_to_use(span: Span, key: &OpKey) -> Finding {
     Finding::error(
         Code::OnFail,
         span,
@@ -158,11 +158,11 @@ pub(in super::super) fn nothing_to_use(span: Span, key: &OpKey) -> Finding {
     .help("write `on_fail: pass` or `{answer: …}`")
 }
 
-pub(in super::super) fn no_choice(span: Span) -> Finding {
+pub(crate) fn no_choice(span: Span) -> Finding {
     Finding::error(Code::ConditionForm, span, "`first` needs at least one choice")
 }
 
-pub(in super::super) fn newest_by(span: Span, ty: &Type) -> Finding {
+pub(crate) fn newest_by(span: Span, ty: &Type) -> Finding {
     Finding::error(
         Code::ValueType,
         span,
@@ -170,12 +170,12 @@ pub(in super::super) fn newest_by(span: Span, ty: &Type) -> Finding {
     )
 }
 
-pub(in super::super) fn fill_needless(name: &Spanned<String>) -> Finding {
+pub(crate) fn fill_needless(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Unread, name.span, format!("`{}` is always there", name.value))
         .help("leave it out of `fill`")
 }
 
-pub(in super::super) fn too_many_calls(span: Span, found: u32, max: u32) -> Finding {
+pub(crate) fn too_many_calls(span: Span, found: u32, max: u32) -> Finding {
     Finding::error(
         Code::CallBound,
         span,
@@ -184,44 +184,39 @@ pub(in super::super) fn too_many_calls(span: Span, found: u32, max: u32) -> Find
     .help("read fewer pages, or wait with fewer calls")
 }
 
-pub(in super::super) fn answer_without_body(span: Span, key: &OpKey, status: &Spanned<i64>) -> Finding {
+pub(crate) fn answer_without_body(span: Span, key: &OpKey, status: &Spanned<i64>) -> Finding {
     let message = format!("`{key}` answers {} without a body", status.value);
     Finding::error(Code::BodyUnexpected, span, message).help("leave `body` out")
 }
 
-pub(in super::super) fn answer_needs_body(status: &Spanned<i64>, key: &OpKey, ty: &Type) -> Finding {
+pub(crate) fn answer_needs_body(status: &Spanned<i64>, key: &OpKey, ty: &Type) -> Finding {
     let message = format!("`{key}` answers {} with a body: {ty}", status.value);
     Finding::error(Code::BodyMissing, status.span, message).help("add `body: …`")
 }
 
-pub(in super::super) fn unknown_status(
-    status: u16,
-    span: Span,
-    side: &str,
-    operation: &Operation,
-) -> Finding {
+pub(crate) fn unknown_status(status: u16, span: Span, side: &str, operation: &Operation) -> Finding {
     let known: Vec<String> = operation.responses.iter().map(|response| response.status.to_string()).collect();
     let message = format!("`{}` of `{side}` does not answer {status}", operation.key);
     Finding::error(Code::UnknownStatus, span, message)
         .help(format!("its contract lists {}", known.join(", ")))
 }
 
-pub(in super::super) fn unknown_class(span: Span, side: &str, operation: &Operation) -> Finding {
+pub(crate) fn unknown_class(span: Span, side: &str, operation: &Operation) -> Finding {
     let message = format!("`{}` of `{side}` has no status of this class", operation.key);
     Finding::error(Code::UnknownStatus, span, message)
 }
 
-pub(in super::super) fn each_of_no_list(span: Span, ty: &Type) -> Finding {
+pub(crate) fn each_of_no_list(span: Span, ty: &Type) -> Finding {
     Finding::error(Code::FanOut, span, format!("there are no elements here: this is {ty}"))
         .help("lead the path to a list, or to the elements of one: `$.step.body[*]`")
 }
 
-pub(in super::super) fn lookup_in_no_list(span: Span, ty: &Type) -> Finding {
+pub(crate) fn lookup_in_no_list(span: Span, ty: &Type) -> Finding {
     Finding::error(Code::Lookup, span, format!("nothing can be looked up here: this is {ty}"))
         .help("lead the path to a list of objects: `$.step.body.users`")
 }
 
-pub(in super::super) fn lookup_never_found(span: Span, key: &Type, by: &str, ty: &Type) -> Finding {
+pub(crate) fn lookup_never_found(span: Span, key: &Type, by: &str, ty: &Type) -> Finding {
     Finding::error(
         Code::Lookup,
         span,
@@ -230,7 +225,7 @@ pub(in super::super) fn lookup_never_found(span: Span, key: &Type, by: &str, ty:
     .help("convert the value: `{$from: path, as: conversion}`")
 }
 
-pub(in super::super) fn each_of_request(span: Span) -> Finding {
+pub(crate) fn each_of_request(span: Span) -> Finding {
     Finding::error(
         Code::FanOut,
         span,
@@ -239,18 +234,13 @@ pub(in super::super) fn each_of_request(span: Span) -> Finding {
     .help("make a list of it first: `- ids: {make: {$each: {one: $.request.body.ids}, give: $.one}}`, then `each: {id: $.ids}`")
 }
 
-pub(in super::super) fn each_without_name(span: Span) -> Finding {
+pub(crate) fn each_without_name(span: Span) -> Finding {
     Finding::error(Code::FanOut, span, "nothing can read what these calls are made for")
         .help("give the step a name: `name: {each: …, call: …}`")
 }
 
 /// `missing` are places of the request that lead to a write and that its key lacks.
-pub(in super::super) fn key_lacks(
-    span: Span,
-    operation: &str,
-    missing: &[String],
-    complete: &[String],
-) -> Finding {
+pub(crate) fn key_lacks(span: Span, operation: &str, missing: &[String], complete: &[String]) -> Finding {
     let message = format!(
         "`{operation}` is made of {} as well: a request that differs there alone would get the reply of another one",
         list(missing)
@@ -259,17 +249,17 @@ pub(in super::super) fn key_lacks(
 }
 
 /// A bound without `beyond:`. `helps` lists the possible lines.
-pub(in super::super) fn bound_unsaid(span: Span, what: &str, helps: &str) -> Finding {
+pub(crate) fn bound_unsaid(span: Span, what: &str, helps: &str) -> Finding {
     let message = format!("{what} have a bound, and nothing says what follows beyond it");
     Finding::error(Code::BoundUnsaid, span, message).help(helps)
 }
 
-pub(in super::super) fn write_beyond(span: Span) -> Finding {
+pub(crate) fn write_beyond(span: Span) -> Finding {
     Finding::error(Code::WriteBeyond, span, "elements beyond the bound would never be written")
         .help("refuse such a request before the first write: `beyond: {refuse: reason}`")
 }
 
-pub(in super::super) fn each_with(span: Span, key: &str) -> Finding {
+pub(crate) fn each_with(span: Span, key: &str) -> Finding {
     Finding::error(Code::FanOut, span, format!("`{key}` does not go with `each`"))
         .help("read the list in a step of its own, and go through it in the next")
 }

@@ -5,12 +5,12 @@ use crate::contract::{Enum, Literal, Type};
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
 use crate::mapping::ast::Spanned;
 
-pub(in super::super) fn condition_without_place(span: Span) -> Finding {
+pub(crate) fn condition_without_place(span: Span) -> Finding {
     Finding::error(Code::ConditionForm, span, "this condition looks at nothing")
         .help("name at least one place")
 }
 
-pub(in super::super) fn conforms_to_nothing(place: &Spanned<String>) -> Finding {
+pub(crate) fn conforms_to_nothing(place: &Spanned<String>) -> Finding {
     Finding::error(
         Code::ConditionForm,
         place.span,
@@ -19,17 +19,12 @@ pub(in super::super) fn conforms_to_nothing(place: &Spanned<String>) -> Finding 
     .help("`conforms` takes fields of the body, or the body: `$.request.body`")
 }
 
-pub(in super::super) fn not_a_scalar(span: Span) -> Finding {
+pub(crate) fn not_a_scalar(span: Span) -> Finding {
     Finding::error(Code::CellValue, span, "a text, a number or a boolean is needed here")
         .help("null is written `absent`, in a cell of its own")
 }
 
-pub(in super::super) fn impossible_value(
-    value: &Literal,
-    span: Span,
-    ty: &Type,
-    listed: Option<&Enum>,
-) -> Finding {
+pub(crate) fn impossible_value(value: &Literal, span: Span, ty: &Type, listed: Option<&Enum>) -> Finding {
     let values: Vec<String> = listed.into_iter().flat_map(|e| &e.values).map(ToString::to_string).collect();
     let near = did_you_mean(&value.to_string(), &values);
     let open = match listed {
@@ -46,20 +41,20 @@ pub(in super::super) fn impossible_value(
         .help(near.unwrap_or(all))
 }
 
-pub(in super::super) fn condition_cell(span: Span) -> Finding {
+pub(crate) fn condition_cell(span: Span) -> Finding {
     Finding::error(Code::CellValue, span, "a condition is `true` or `false`")
 }
 
-pub(in super::super) fn not_boolean(span: Span, ty: &Type) -> Finding {
+pub(crate) fn not_boolean(span: Span, ty: &Type) -> Finding {
     Finding::error(Code::ConditionForm, span, format!("`if` needs a boolean, and this is {ty}"))
 }
 
-pub(in super::super) fn too_many_columns(span: Span, found: usize, max: usize) -> Finding {
+pub(crate) fn too_many_columns(span: Span, found: usize, max: usize) -> Finding {
     Finding::error(Code::TableSize, span, format!("the table has {found} columns, and people can read {max}"))
         .help("decide in two tables: an outcome may have `decide:` again")
 }
 
-pub(in super::super) fn too_many_combinations(span: Span, found: usize, max: usize) -> Finding {
+pub(crate) fn too_many_combinations(span: Span, found: usize, max: usize) -> Finding {
     Finding::error(
         Code::TableSize,
         span,
@@ -68,13 +63,13 @@ pub(in super::super) fn too_many_combinations(span: Span, found: usize, max: usi
     .help("decide in two tables: an outcome may have `decide:` again")
 }
 
-pub(in super::super) fn table_gap(span: Span, shown: &[String], all: usize) -> Finding {
+pub(crate) fn table_gap(span: Span, shown: &[String], all: usize) -> Finding {
     let more = if all > shown.len() { format!(" (and {} more)", all - shown.len()) } else { String::new() };
     Finding::error(Code::TableGap, span, format!("no row decides when {}{more}", shown.join("; or when ")))
         .help("add a row for it; `_` in a cell stands for every value")
 }
 
-pub(in super::super) fn row_unreachable(span: Span, before: Option<Span>) -> Finding {
+pub(crate) fn row_unreachable(span: Span, before: Option<Span>) -> Finding {
     let finding = Finding::error(Code::RowUnreachable, span, "this row never decides");
     match before {
         Some(before) => finding
@@ -84,23 +79,23 @@ pub(in super::super) fn row_unreachable(span: Span, before: Option<Span>) -> Fin
     }
 }
 
-pub(in super::super) fn never_absent(span: Span, column: &str) -> Finding {
+pub(crate) fn never_absent(span: Span, column: &str) -> Finding {
     Finding::error(Code::CellValue, span, format!("{column} is never absent or null"))
         .help("take the row out, or write `_`")
 }
 
-pub(in super::super) fn empty_column(span: Span) -> Finding {
+pub(crate) fn empty_column(span: Span) -> Finding {
     Finding::error(Code::CellValue, span, "there is nothing to decide by here: the place holds no value")
 }
 
-pub(in super::super) fn unknown_outcome(name: &Spanned<String>, known: &[&str]) -> Finding {
+pub(crate) fn unknown_outcome(name: &Spanned<String>, known: &[&str]) -> Finding {
     let near = did_you_mean(&name.value, known.to_vec());
     Finding::error(Code::Outcome, name.span, format!("there is no outcome `{}`", name.value))
         .help(near.unwrap_or_else(|| format!("there are {}", list(known))))
         .with_declarations(NameKind::Outcome, &name.value)
 }
 
-pub(in super::super) fn unused_outcome(name: &Spanned<String>) -> Finding {
+pub(crate) fn unused_outcome(name: &Spanned<String>) -> Finding {
     Finding::error(Code::Outcome, name.span, format!("no row leads to the outcome `{}`", name.value))
         .help("name it at the end of a row, or take it out")
         .of_whole()

@@ -8,17 +8,17 @@ use crate::mapping::literal::Misfit;
 use std::collections::BTreeSet;
 use switchback_plan::Kinds;
 
-pub(in super::super) fn literal(misfit: &Misfit<'_>) -> Finding {
+pub(crate) fn literal(misfit: &Misfit<'_>) -> Finding {
     Finding::error(Code::LiteralType, misfit.node.span, format!("this value {}", misfit.why)).help(
         "write a value of that type, or `{$value: x, despite: type}` where the contract is broken on purpose",
     )
 }
 
-pub(in super::super) fn despite_needless(span: Span) -> Finding {
+pub(crate) fn despite_needless(span: Span) -> Finding {
     Finding::error(Code::LiteralType, span, "the value is of the contract's type").help("leave `despite` out")
 }
 
-pub(in super::super) fn not_scalar(what: &str, span: Span, ty: &Type) -> Finding {
+pub(crate) fn not_scalar(what: &str, span: Span, ty: &Type) -> Finding {
     Finding::error(
         Code::ScalarNeeded,
         span,
@@ -27,7 +27,7 @@ pub(in super::super) fn not_scalar(what: &str, span: Span, ty: &Type) -> Finding
     .help("lead the path to one of its fields")
 }
 
-pub(in super::super) fn empty_part(text: &str, span: Span) -> Finding {
+pub(crate) fn empty_part(text: &str, span: Span) -> Finding {
     Finding::error(
         Code::MayBeAbsent,
         span,
@@ -36,13 +36,13 @@ pub(in super::super) fn empty_part(text: &str, span: Span) -> Finding {
     .help("decide about its absence first, with an `absent` row, or take a place that is always there")
 }
 
-pub(in super::super) fn may_be_absent(span: Span) -> Finding {
+pub(crate) fn may_be_absent(span: Span) -> Finding {
     Finding::error(Code::MayBeAbsent, span, "this may be absent, and it is required here").help(
         "make sure of it with `check: all_present`, `fill`, an `absent` row, or `{$first: [path, literal]}`",
     )
 }
 
-pub(in super::super) fn does_not_fit(span: Span, from: &Type, to: &Type, why: &str, null: bool) -> Finding {
+pub(crate) fn does_not_fit(span: Span, from: &Type, to: &Type, why: &str, null: bool) -> Finding {
     let help = match null {
         true => {
             "make sure of it with `check: all_present` or `not_null`, or give `{$first: [path, literal]}`"
@@ -60,33 +60,33 @@ pub(in super::super) fn does_not_fit(span: Span, from: &Type, to: &Type, why: &s
     if null { finding.of_whole() } else { finding }
 }
 
-pub(in super::super) fn wrong_form(span: Span, found: &str, wanted: &Type) -> Finding {
+pub(crate) fn wrong_form(span: Span, found: &str, wanted: &Type) -> Finding {
     Finding::error(Code::ValueType, span, format!("this is {found}, and the contract has {wanted} here"))
 }
 
-pub(in super::super) fn unknown_field(name: &str, span: Span, known: &[&str]) -> Finding {
+pub(crate) fn unknown_field(name: &str, span: Span, known: &[&str]) -> Finding {
     let near = did_you_mean(name, known.to_vec());
     Finding::error(Code::UnknownField, span, format!("the contract has no field `{name}` here"))
         .help(near.unwrap_or_else(|| format!("there are {}", list(known))))
 }
 
-pub(in super::super) fn missing_field(name: &str, span: Span) -> Finding {
+pub(crate) fn missing_field(name: &str, span: Span) -> Finding {
     Finding::error(Code::MissingField, span, format!("`{name}` is required here and has no value"))
         .help(format!("add `{name}: …`"))
 }
 
-pub(in super::super) fn sum_of_no_numbers(span: Span, ty: &Type) -> Finding {
+pub(crate) fn sum_of_no_numbers(span: Span, ty: &Type) -> Finding {
     Finding::error(Code::ValueType, span, format!("`$sum` adds numbers, and this is {ty}"))
         .help("lead the path to numbers: `$.step.body[*].price`")
 }
 
-pub(in super::super) fn conversion_of_each(span: Span) -> Finding {
+pub(crate) fn conversion_of_each(span: Span) -> Finding {
     Finding::error(Code::ConversionArguments, span, "`each` is for the lists of shapes")
         .help("write `{$each: {one: list}, give: {$from: $.one, as: conversion}}`")
 }
 
 /// A conversion at its place.
-pub(in super::super) struct ConversionSite<'r> {
+pub(crate) struct ConversionSite<'r> {
     pub name: &'r Spanned<String>,
     /// The source and the target side.
     pub sides: [&'r str; 2],
@@ -118,43 +118,43 @@ fn kinds_in_words(kinds: Kinds) -> String {
     }
 }
 
-pub(in super::super) fn conversion_source(read: &ConversionSite<'_>, ty: &Type) -> Finding {
+pub(crate) fn conversion_source(read: &ConversionSite<'_>, ty: &Type) -> Finding {
     let message = format!("{}, and the value here is {ty}", read.sentence());
     Finding::error(Code::ValueType, read.name.span, message)
         .help("lead the path to such a value, or take a conversion that makes what is wanted of this one")
 }
 
-pub(in super::super) fn pair_lacks(span: Span, name: &str) -> Finding {
+pub(crate) fn pair_lacks(span: Span, name: &str) -> Finding {
     Finding::error(Code::ValueType, span, format!("the objects of this list have no member `{name}`"))
         .help("name the members that the objects have as `key` and `value`")
 }
 
-pub(in super::super) fn conversion_target(read: &ConversionSite<'_>, ty: &Type) -> Finding {
+pub(crate) fn conversion_target(read: &ConversionSite<'_>, ty: &Type) -> Finding {
     let message = format!("{}, and this place takes {ty}", read.sentence());
     Finding::error(Code::ValueType, read.name.span, message)
         .help("take a conversion that makes such a value, or leave it out")
 }
 
-pub(in super::super) fn first_of_nothing(span: Span) -> Finding {
+pub(crate) fn first_of_nothing(span: Span) -> Finding {
     Finding::error(Code::ValueType, span, "`$first` needs at least one value")
 }
 
-pub(in super::super) fn shape_of_nothing(span: Span) -> Finding {
+pub(crate) fn shape_of_nothing(span: Span) -> Finding {
     Finding::error(Code::ShapePlace, span, "a shape makes bodies and fields whose type the contract knows")
         .of_whole()
 }
 
-pub(in super::super) fn shape_from_same_side(span: Span, side: &str) -> Finding {
+pub(crate) fn shape_from_same_side(span: Span, side: &str) -> Finding {
     Finding::error(Code::ShapePlace, span, format!("this value is one of `{side}` already"))
         .help("a shape makes a value of one side out of a value of the other; give the place itself")
 }
 
-pub(in super::super) fn base_of_other_side(span: Span) -> Finding {
+pub(crate) fn base_of_other_side(span: Span) -> Finding {
     Finding::error(Code::ShapePlace, span, "a shape is laid over an old value of the side that it makes")
         .help("take it from a call before: `over: $.<step>.body`")
 }
 
-pub(in super::super) fn base_field(span: Span, field: &str, why: &str, null: bool) -> Finding {
+pub(crate) fn base_field(span: Span, field: &str, why: &str, null: bool) -> Finding {
     let help =
         null.then(|| format!("say what null becomes: `null_as: {{{field}: …}}` or `null_else: absent`"));
     let finding =
@@ -163,13 +163,13 @@ pub(in super::super) fn base_field(span: Span, field: &str, why: &str, null: boo
     if null { finding.of_whole() } else { finding }
 }
 
-pub(in super::super) fn placeholder_not_given(reason: &Spanned<String>, name: &str) -> Finding {
+pub(crate) fn placeholder_not_given(reason: &Spanned<String>, name: &str) -> Finding {
     let message = format!("`{}` has the placeholder `{{{name}}}`, and nothing is given for it", reason.value);
     Finding::error(Code::Placeholder, reason.span, message)
         .help(format!("give it where a text is made: `{{$text: {}, with: {{{name}: …}}}}`", reason.value))
 }
 
-pub(in super::super) fn unknown_placeholder(
+pub(crate) fn unknown_placeholder(
     name: &Spanned<String>,
     reason: &Spanned<String>,
     known: &BTreeSet<String>,
@@ -183,7 +183,7 @@ pub(in super::super) fn unknown_placeholder(
     .maybe_help(near)
 }
 
-pub(in super::super) fn single_backwards(span: Span) -> Finding {
+pub(crate) fn single_backwards(span: Span) -> Finding {
     Finding::error(Code::ValueType, span, "a list of one is taken apart by a path")
         .help("end the path with `[0]`")
 }
