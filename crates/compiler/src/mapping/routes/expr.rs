@@ -15,7 +15,7 @@ use crate::contract::{
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, Spanned};
-use crate::mapping::lens::{Partial, ReadConversion, ReadyConversion, Supply, is_partial};
+use crate::mapping::lens::{ReadConversion, ReadyConversion, Supply, is_partial};
 use crate::mapping::literal;
 use crate::yaml::Node;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
@@ -380,15 +380,7 @@ impl RouteCheck<'_, '_> {
         let otherwise = said.otherwise.clone();
         let partial = is_partial(&kind, to.other(), made.held.in_types(self.env.world.contracts));
         if partial && !said.is_said {
-            let partial = Partial {
-                name: written.name.value.clone(),
-                span: written.name.span,
-                from: self.env.side_name(to.other()).to_owned(),
-                to: self.env.side_name(to).to_owned(),
-                ty: made.held.ty.to_string(),
-                wrote: None,
-            };
-            self.env.lenses.use_partial(&partial, scope.flow.write_name());
+            self.use_partial(&written.name, to, &made.held.ty, scope.flow.write_name());
         }
         let held_kinds = kinds_of(&self.env.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);

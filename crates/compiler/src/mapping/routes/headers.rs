@@ -280,7 +280,8 @@ impl<'a> RouteCheck<'_, 'a> {
         self.lose_part(format!("header {name} of the request"), None, span);
     }
 
-    fn lose_part(&mut self, place: String, narrow: Option<Narrow>, span: Span) {
+    /// Records a part of the served side that does not reach the other one, or not with all values.
+    pub(super) fn lose_part(&mut self, place: String, narrow: Option<Narrow>, span: Span) {
         self.lose(Loss {
             side: self.env.side_name(self.serves).to_owned(),
             place,

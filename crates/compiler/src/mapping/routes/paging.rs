@@ -347,21 +347,13 @@ impl<'a> RouteCheck<'_, 'a> {
             let what = format!("links for clients of `{}` need a parameter that says which page", names[0]);
             untold(0, what, "name one, which the contract need not have: `cursor: cursor`");
         }
-        if matches!(client.by, PagedBy::Cursor { .. }) && client.next.is_none() {
-            let what = format!("`{}` is asked by a cursor, and nothing says where it gives one", names[0]);
-            untold(
-                0,
-                what,
-                "say where it stands in the answer: `next: $.place`, `next: link` or `next: {header: name}`",
-            );
-        }
-        if !service.counts() && service.next.is_none() {
-            let what = format!("`{}` is asked by a cursor, and nothing says where it gives one", names[1]);
-            untold(
-                1,
-                what,
-                "say where it stands in the answer: `next: $.place`, `next: link` or `next: {header: name}`",
-            );
+        let is_client_lost = matches!(client.by, PagedBy::Cursor { .. }) && client.next.is_none();
+        let is_service_lost = !service.counts() && service.next.is_none();
+        for side in [is_client_lost.then_some(0), is_service_lost.then_some(1)].into_iter().flatten() {
+            let what = format!("`{}` is asked by a cursor, and nothing says where it gives one", names[side]);
+            let help =
+                "say where it stands in the answer: `next: $.place`, `next: link` or `next: {header: name}`";
+            untold(side, what, help);
         }
         let knows_end = service.next.is_some()
             || service.more.is_some()

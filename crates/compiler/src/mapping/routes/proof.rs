@@ -33,9 +33,35 @@ pub(super) enum PlaceUse<'w> {
 pub(super) struct Proofs {
     body: Option<(Type, bool)>,
     places: BTreeMap<String, RequestProof>,
-    /// By name of a step or an element, and one of its members: the places of the request that it
-    /// is derived from.
-    derived: Vec<(String, Option<String>, Vec<String>)>,
+    /// Of steps and elements: the places of the request.
+    derived: Origins,
+}
+
+/// The places that named results and their members are derived from.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Origins {
+    all: Vec<(String, Option<String>, Vec<String>)>,
+}
+
+impl Origins {
+    pub(super) fn put(&mut self, name: &str, member: Option<&str>, places: Vec<String>) {
+        self.all.push((name.to_owned(), member.map(str::to_owned), places));
+    }
+
+    /// Returns the places behind a result or one of its members.
+    pub(super) fn behind<'o>(
+        &'o self,
+        name: &'o str,
+        member: Option<&'o str>,
+    ) -> impl Iterator<Item = &'o String> {
+        let meets = move |known: &Option<String>| match (known.as_deref(), member) {
+            (Some(known), Some(member)) => known == member,
+            // If either side names no member, the origin is uncertain. Assume derivation.
+            _ => true,
+        };
+        let of_name = self.all.iter().filter(move |(other, known, _)| other == name && meets(known));
+        of_name.flat_map(|(.., places)| places)
+    }
 }
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -106,9 +132,9 @@ impl Proofs {
     }
 
     fn derive(&mut self, name: &str, made: Vec<(Option<String>, Vec<String>)>) {
-        self.derived.retain(|(known, ..)| known != name);
+        self.derived.all.retain(|(known, ..)| known != name);
         let made = made.into_iter().filter(|(_, places)| !places.is_empty());
-        self.derived.extend(made.map(|(member, places)| (name.to_owned(), member, places)));
+        self.derived.all.extend(made.map(|(member, places)| (name.to_owned(), member, places)));
     }
 
     /// Returns the places of the request's body that a place of the context is derived from.
@@ -120,17 +146,7 @@ impl Proofs {
                 false => Vec::new(),
             },
             [root, rest @ ..] => {
-                let member = rest.first();
-                let meets = |known: &Option<String>| match (known, member) {
-                    (Some(known), Some(member)) => known == member,
-                    // If either side names no member, the origin is uncertain. Assume derivation.
-                    _ => true,
-                };
-                let of_root = self
-                    .derived
-                    .iter()
-                    .filter(|(known, known_member, _)| known == root && meets(known_member));
-                of_root.flat_map(|(.., places)| places.clone()).collect()
+                self.derived.behind(root, rest.first().map(String::as_str)).cloned().collect()
             }
             [] => Vec::new(),
         }

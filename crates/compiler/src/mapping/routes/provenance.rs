@@ -4,7 +4,7 @@
 //! the write depends on, including the parts that select the record, because a repeated request with
 //! the same key reuses the reply instead of writing.
 
-use super::proof::names_of;
+use super::proof::{Origins, names_of};
 use crate::contract::Operation;
 use std::collections::BTreeSet;
 use switchback_plan::{
@@ -15,9 +15,8 @@ use switchback_plan::{
 /// Origins of step results.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Provenance {
-    /// Name of the result, one of its members, and the places that it is derived from, such as
-    /// `request.body.name`.
-    made: Vec<(String, Option<String>, Vec<String>)>,
+    /// The places have names such as `request.body.name`.
+    made: Origins,
 }
 
 impl Provenance {
@@ -26,10 +25,10 @@ impl Provenance {
         match action {
             StepAction::Make(Expr::Object(members)) => {
                 for (key, value) in members {
-                    self.put(name, Some(&key.text), collect_sorted(|out| of_expr(value, out)));
+                    self.made.put(name, Some(&key.text), collect_sorted(|out| of_expr(value, out)));
                 }
             }
-            StepAction::Make(value) => self.put(name, None, collect_sorted(|out| of_expr(value, out))),
+            StepAction::Make(value) => self.made.put(name, None, collect_sorted(|out| of_expr(value, out))),
             StepAction::Select(selection) => {
                 let of_choice = |choice: &plan::Choice, out: &mut Vec<String>| {
                     choice.when.iter().for_each(|when| of_predicate(when, out));
@@ -40,7 +39,7 @@ impl Provenance {
                 };
                 let places =
                     collect_sorted(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
-                self.put(name, None, places);
+                self.made.put(name, None, places);
             }
             // A reply depends on everything that the call sends and on whether it is made.
             StepAction::Call(call) => {
@@ -51,14 +50,14 @@ impl Provenance {
                     let until = call.pages.as_ref().and_then(|pages| pages.until.as_ref());
                     until.iter().for_each(|until| of_place(until, out));
                 });
-                self.put(name, None, places);
+                self.made.put(name, None, places);
             }
             StepAction::Recall(recall) => {
                 let places = collect_sorted(|out| {
                     of_expr(&recall.key, out);
                     recall.each.iter().for_each(|each| of_place(&each.list, out));
                 });
-                self.put(name, None, places);
+                self.made.put(name, None, places);
             }
             StepAction::Keep(_) => {}
         }
@@ -66,24 +65,7 @@ impl Provenance {
 
     /// Records the list that an element comes from.
     pub(super) fn record_element(&mut self, name: &str, list: &Location) {
-        self.put(name, None, collect_sorted(|out| of_place(list, out)));
-    }
-
-    /// Records the origin of a result or of one of its members.
-    fn put(&mut self, name: &str, member: Option<&str>, places: Vec<String>) {
-        self.made.push((name.to_owned(), member.map(str::to_owned), places));
-    }
-
-    /// Returns the places that a place is derived from.
-    fn behind<'f>(&'f self, place: &'f str) -> impl Iterator<Item = &'f String> {
-        let mut names = place.split('.');
-        let (root, member) = (names.next().unwrap_or_default(), names.next());
-        let meets = move |known: &Option<String>| match (known.as_deref(), member) {
-            (Some(known), Some(member)) => known == member,
-            _ => true,
-        };
-        let of_root = self.made.iter().filter(move |(name, known, _)| name == root && meets(known));
-        of_root.flat_map(|(.., places)| places)
+        self.made.put(name, None, collect_sorted(|out| of_place(list, out)));
     }
 
     /// Returns the places of the request that lead to `places` without passing a covered place.
@@ -96,9 +78,10 @@ impl Provenance {
             if is_covered(&place) || !seen.insert(place.clone()) {
                 continue;
             }
-            match place.split('.').next() {
-                Some("request") => drop(found.insert(place)),
-                _ => open.extend(self.behind(&place).cloned()),
+            let mut names = place.split('.');
+            match names.next().unwrap_or_default() {
+                "request" => drop(found.insert(place)),
+                root => open.extend(self.made.behind(root, names.next()).cloned()),
             }
         }
         // A place includes the places below it.
@@ -232,14 +215,18 @@ fn of_expr(expr: &Expr, out: &mut Vec<String>) {
 }
 
 /// Returns the members that a shape reads, or `None` if it also passes others.
-fn members_of(op: &ValueOp) -> Option<Vec<&str>> {
+fn members_of(op: &ValueOp) -> Option<Vec<String>> {
     let ValueOp::Object(object) = op else { return None };
+    matches!(object.others, Others::Drop).then(|| read_members(object))
+}
+
+/// Returns the declared members that an op reads.
+pub(super) fn read_members(object: &plan::ObjectOp) -> Vec<String> {
     let is_read = |member: &&plan::Member| {
         member.capture.is_some()
             || !matches!(member.action, plan::MemberAction::Drop | plan::MemberAction::Shadowed)
     };
-    let members = object.members.iter().filter(is_read).map(|member| &*member.name.text);
-    matches!(object.others, Others::Drop).then(|| members.collect())
+    object.members.iter().filter(is_read).map(|member| member.name.text.to_string()).collect()
 }
 
 #[cfg(test)]
@@ -267,10 +254,10 @@ mod tests {
     #[test]
     fn what_leads_to_a_place_is_followed_through_steps_up_to_what_the_key_has() {
         let mut provenance = Provenance::default();
-        provenance.put("asked", Some("text"), texts(&["request.body.message", "request.body.subject"]));
-        provenance.put("asked", Some("region"), texts(&["request.path.region"]));
-        provenance.put("found", None, texts(&["request.body.email", "asked.region", "config.on"]));
-        provenance.put("box", None, texts(&["found.body", "box.body"]));
+        provenance.made.put("asked", Some("text"), texts(&["request.body.message", "request.body.subject"]));
+        provenance.made.put("asked", Some("region"), texts(&["request.path.region"]));
+        provenance.made.put("found", None, texts(&["request.body.email", "asked.region", "config.on"]));
+        provenance.made.put("box", None, texts(&["found.body", "box.body"]));
         let missing = |covered: &[&str]| -> Vec<String> {
             let sent = texts(&["box.id", "asked.text", "request.body", "request.body.note"]);
             provenance.of_request(sent, &texts(covered)).into_iter().collect()

@@ -31,27 +31,26 @@ impl RouteCheck<'_, '_> {
             let side = self.env.manifest().sides[self.serves.other().place()].value.as_str();
             self.findings.push(faults::no_form_for_token(span, &called.key, side));
         }
+        let of_credential = credential.map_or(Vec::new(), |credential| {
+            let carried = credential.send.iter().filter(|carrier| carrier.kind.is_header());
+            let fixed = credential.headers.iter().map(|(field, _)| field);
+            carried
+                .map(|carrier| &carrier.name)
+                .chain(fixed)
+                .map(|name| name.value.to_ascii_lowercase())
+                .collect()
+        });
+        let is_filled = |name: &str| {
+            rules.iter().any(|rule| *rule.name.text == *name)
+                || of_credential.iter().any(|known| known == name)
+        };
         // One `Cookie` header carries all cookies, so a rule for it may provide each of them.
-        let sends_cookies = rules.iter().any(|rule| *rule.name.text == *COOKIE)
-            || credential.is_some_and(|credential| {
-                let fixed = credential.headers.iter().map(|(field, _)| field);
-                let carried = credential.send.iter().filter(|carrier| carrier.kind.is_header());
-                let mut names = carried.map(|carrier| &carrier.name).chain(fixed);
-                names.any(|name| name.value.eq_ignore_ascii_case(COOKIE))
-            });
-        for cookie in called.cookies.iter().filter(|cookie| cookie.required && !sends_cookies) {
+        for cookie in called.cookies.iter().filter(|cookie| cookie.required && !is_filled(COOKIE)) {
             self.findings.push(faults::cookie_missing(&cookie.name, span, &called.key));
         }
         for parameter in called.headers.iter().filter(|parameter| parameter.required) {
             let name = parameter.name.to_ascii_lowercase();
-            let is_credential = credential.is_some_and(|credential| {
-                let fixed = credential.headers.iter().map(|(field, _)| field);
-                let sent = credential.send.iter().filter(|carrier| carrier.kind.is_header());
-                let mut filled = sent.map(|carrier| &carrier.name).chain(fixed);
-                filled.any(|field| field.value.eq_ignore_ascii_case(&name))
-            });
-            let is_filled = rules.iter().any(|rule| *rule.name.text == *name);
-            if !is_filled && !is_credential && !is_own_header(&name) {
+            if !is_filled(&name) && !is_own_header(&name) {
                 self.findings.push(faults::header_missing(&parameter.name, span, &called.key));
             }
         }

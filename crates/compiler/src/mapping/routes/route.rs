@@ -5,10 +5,12 @@ use super::RouteEnv;
 use super::faults;
 use super::flow::{Flow, Reads};
 use super::paths::PathEnv;
-use crate::contract::{Narrowing, Operation, Parameter, ScalarKind, TypeIn, TypeKind, compare, defaults};
+use crate::contract::{
+    Narrowing, Operation, Parameter, ScalarKind, Type, TypeIn, TypeKind, compare, defaults,
+};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{Notes, Refuse, Spanned};
-use crate::mapping::lens::Lens;
+use crate::mapping::lens::{Lens, Partial};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, Note, NoteKind, Refusal, SideId};
@@ -177,6 +179,19 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             self.lose(loss);
         }
         self.summary.refuses |= !lens.refuses.is_empty();
+    }
+
+    /// Registers the use of a conversion towards `to` that rejects values of the type `ty`.
+    pub(super) fn use_partial(&self, name: &Spanned<String>, to: SideId, ty: &Type, wrote: Option<&str>) {
+        let partial = Partial {
+            name: name.value.clone(),
+            span: name.span,
+            from: self.env.side_name(to.other()).to_owned(),
+            to: self.env.side_name(to).to_owned(),
+            ty: ty.to_string(),
+            wrote: None,
+        };
+        self.env.lenses.use_partial(&partial, wrote);
     }
 
     /// Returns the kind of message that is built for a side.

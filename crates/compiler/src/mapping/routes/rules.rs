@@ -12,7 +12,7 @@ use crate::mapping::ast::{
     CallDecl, ConstantParameter, ConversionUse, ExprDecl, ExprKind, PairDecl, ParameterLine, Spanned,
 };
 use crate::mapping::lens::{
-    Lost, Partial, ReadConversion, ReadyConversion, check_conversion, exceeding, is_partial, read_conversion,
+    Lost, ReadConversion, ReadyConversion, check_conversion, exceeding, is_partial, read_conversion,
 };
 use crate::mapping::literal;
 use crate::yaml::Kind;
@@ -169,16 +169,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let (own, other) = (self.serves, self.serves.other());
         let said = &elses.0[other];
         if !said.is_said && is_partial(&kind, own, from) {
-            let side = |side| self.env.side_name(side).to_owned();
-            let partial = Partial {
-                name: written.name.value.clone(),
-                span: written.name.span,
-                from: side(own),
-                to: side(other),
-                ty: from.ty.to_string(),
-                wrote: None,
-            };
-            self.env.lenses.use_partial(&partial, None);
+            self.use_partial(&written.name, other, from.ty, None);
         }
         let otherwise = said.otherwise.clone();
         let conversion = Conversion { kind, forward: own == SideId::OLD, otherwise };

@@ -9,7 +9,7 @@ use crate::contract::{TypeIn, TypeKind};
 use crate::mapping::ast::{self, ServeDecl, Spanned};
 use crate::mapping::literal;
 use crate::yaml::Node;
-use switchback_plan::{self as plan, Key, Loss, Raw, RouteKind};
+use switchback_plan::{self as plan, Key, Raw, RouteKind};
 
 /// Maximum number of calls for one request.
 pub(super) const CALLS_MAX: u32 = 50;
@@ -197,7 +197,6 @@ impl<'a> RouteCheck<'_, 'a> {
 
     /// Reports unread parameters and variables. Unread fields of the request's body are losses.
     fn unread(&mut self, serve: &ServeDecl) {
-        let side = self.env.side_name(self.serves);
         for variable in &self.operation.path_params {
             if !self.summary.reads.has(&format!("request.path.{}", variable.name)) {
                 self.findings.push(faults::unread_variable(&variable.name, serve.at.span));
@@ -205,6 +204,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         for parameter in &self.operation.query {
             if !self.summary.reads.has(&format!("request.query.{}", parameter.name)) {
+                let side = self.env.side_name(self.serves);
                 self.findings.push(faults::parameter_goes_nowhere(&parameter.name, serve.at.span, side));
             }
         }
@@ -213,15 +213,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let TypeKind::Object(object) = types.resolve(&body.ty).kind else { return };
         for field in &object.fields {
             if !self.summary.reads.has(&format!("request.body.{}", field.name)) {
-                self.summary.losses.push(Loss {
-                    side: side.to_owned(),
-                    place: format!("$.{}", field.name),
-                    instead: None,
-                    partly: false,
-                    narrow: None,
-                    unless_found: false,
-                    origin: self.env.origin(serve.span),
-                });
+                self.lose_part(format!("$.{}", field.name), None, serve.span);
             }
         }
     }

@@ -9,8 +9,7 @@ use crate::mapping::ast::{PairDecl, Spanned, StatusWord};
 use crate::mapping::errors;
 use std::sync::Arc;
 use switchback_plan::{
-    BodyPlan, Class, MediaTypes, Message, Note, NoteKind, Response, ResponseBody, Root, SideId, StatusFrom,
-    StatusTo, ValueOp,
+    BodyPlan, Class, MediaTypes, Message, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp,
 };
 
 /// Response to an unlisted redirect, which a client of a translated API could not follow.
@@ -108,8 +107,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 "{status} of `{}` is answered {BAD_GATEWAY}: `{}` lists no {status}",
                 called.key, self.operation.key
             );
-            let origin = self.env.origin(span);
-            self.summary.bounds.push(Note { kind: NoteKind::Differs, name: None, text, origin });
+            self.limit(text, span);
         }
     }
 

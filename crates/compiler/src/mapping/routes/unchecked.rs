@@ -3,6 +3,7 @@
 use super::faults;
 use super::flow::Flow;
 use super::proof::{PlaceUse, all, form_of, names_of};
+use super::provenance::read_members;
 use super::route::RouteCheck;
 use crate::diagnostic::Span;
 use switchback_plan::{self as plan, Location, ValueOp};
@@ -82,11 +83,7 @@ fn members_read(op: &ValueOp) -> Option<Vec<String>> {
     if matches!(object.others, plan::Others::Each(_) | plan::Others::Refuse(_)) {
         return None;
     }
-    let read = object.members.iter().filter(|member| {
-        member.capture.is_some()
-            || !matches!(member.action, plan::MemberAction::Drop | plan::MemberAction::Shadowed)
-    });
-    Some(read.map(|member| member.name.text.to_string()).collect())
+    Some(read_members(object))
 }
 
 /// Visits the places whose values occur unchanged in a value. A conversion that rejects invalid
