@@ -6,7 +6,7 @@ use super::expr::ExprTarget;
 use super::flow::{Flow, Write};
 use super::operations::operation;
 use super::route::RouteCheck;
-use super::{RouteEnv, faults, route_of, steps};
+use super::{RouteEnv, calls, faults, route_of};
 use crate::contract::{
     Additional, Contract, Media, OpKey, Operation, Parameter, ParameterForm, Reference, Response, ScalarKind,
     StatusPattern, Type, TypeKind,
@@ -211,7 +211,7 @@ fn lower<'a>(
         findings.push(faults::no_paging(harvest.name.span));
         return None;
     };
-    let (calls_min, calls_max) = steps::calls(&block);
+    let (calls_min, calls_max) = calls::count(&block);
     let name = format!("harvest {}", harvest.name.value);
     let served = plan::Operation { key: name.into(), ..operation(of, env.types(from), Effect::None) };
     let kind = RouteKind::Serve(Box::new(plan::Serve { checks: Vec::new(), fill: Vec::new(), block }));

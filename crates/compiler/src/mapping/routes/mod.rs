@@ -4,16 +4,19 @@
 //! There is one file per concept:
 //! - [`totality`] assigns operations to routes;
 //! - [`pair`], [`status`], [`rules`] and [`headers`] compile pairs;
-//! - [`serve`], [`steps`], [`table`] and [`conditions`] compile routes with several calls;
-//! - [`expr`] and [`forms`] compile expressions, [`paths`] and [`filter`] their paths, and
-//!   [`context`] tracks the types of places;
-//! - [`proof`] tracks which parts of a request have been validated before use;
+//! - [`serve`], [`steps`], [`calls`], [`table`] and [`conditions`] compile routes with several calls;
+//! - [`flow`] is the state that passes from step to step: what is in scope and of which type
+//!   ([`context`]), what has been checked ([`proof`]), where it comes from ([`provenance`]) and what
+//!   has been written;
+//! - [`expr`] and [`forms`] compile expressions, [`paths`] and [`filter`] their paths;
+//! - [`unchecked`] reports parts of a request that are used without a check;
 //! - [`archives`] compiles archives and harvests;
 //! - [`read_back`] compiles the reads after a write in a dual run.
 //!
 //! `lens` compiles shapes.
 
 mod archives;
+mod calls;
 mod conditions;
 mod context;
 mod expr;

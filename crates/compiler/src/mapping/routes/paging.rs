@@ -1,9 +1,9 @@
 //! Compiles `paging:` of a route: checks both sides against their contracts, and lowers the
 //! parameters and members that clients of the served side use to those of the other side's service.
 
+use super::calls::success_body;
 use super::faults;
 use super::route::{PagedNames, RouteCheck};
-use super::steps::success_body;
 use crate::contract::{Operation, ScalarKind, Type, TypeIn, TypeKind};
 use crate::mapping::ast::{BodyDecl, FieldPlace, NextPageDecl, PagedRoute, PagedSideDecl, PairDecl, Spanned};
 use crate::mapping::lens::field_type;

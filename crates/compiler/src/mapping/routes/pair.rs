@@ -276,7 +276,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     fn keep_body(&mut self, span: Span, what: &BodyTypes<'_>) -> Option<Option<BodyPlan>> {
-        let promised = super::steps::success_body(self.operation).is_some();
+        let promised = super::calls::success_body(self.operation).is_some();
         let (from, to) = match (what.from, what.to) {
             (Some(from), Some(to)) => (from, to),
             // Some successes may have a body and others not.
@@ -312,7 +312,7 @@ impl<'a> RouteCheck<'_, 'a> {
     {
         let env = self.env;
         // Some successes may have a body and others not. A shape is an error only if none has one.
-        let promised = super::steps::success_body(self.operation).is_some();
+        let promised = super::calls::success_body(self.operation).is_some();
         match (what.from, what.to) {
             (Some(from), Some(to)) => {
                 let source = env.types(what.towards.other()).at(from);

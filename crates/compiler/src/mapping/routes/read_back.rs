@@ -5,7 +5,7 @@
 use super::context::ContextValue;
 use super::flow::Flow;
 use super::route::RouteCheck;
-use super::{RouteEnv, faults, operations, steps};
+use super::{RouteEnv, calls, faults, operations};
 use crate::contract::{Operation, Type, TypeKind};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{ProgramDecl, ReadBackDecl, Shows};
@@ -35,7 +35,7 @@ pub(super) fn declare(
         let mut check = RouteCheck::new(env, side, write, findings);
         // The response is that of the service itself. It contains what the contract guarantees, or
         // there is nothing to read back.
-        let answer = steps::result(write, true, line.read.span);
+        let answer = calls::result(write, true, line.read.span);
         let flow = Flow::of_request(write, side).with("answer", ContextValue::present(answer, side));
         let Some((read, path)) = check.target(&line.read, side, false, &flow) else { continue };
         let routes = &mut routes[line.side.side];
@@ -96,7 +96,7 @@ fn shown_members(
         _ => false,
     };
     let (written, answered) =
-        (write.body.as_ref().map(|body| &body.ty), steps::success_body(read).map(|(ty, _)| ty));
+        (write.body.as_ref().map(|body| &body.ty), calls::success_body(read).map(|(ty, _)| ty));
     let mut members = Vec::new();
     for member in &shown.members {
         let lacking =

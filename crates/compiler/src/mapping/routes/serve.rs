@@ -4,7 +4,7 @@ use super::faults;
 use super::flow::{Fact, Flow};
 use super::operations::{allow_slashes, effect, operation};
 use super::route::RouteCheck;
-use super::{route_of, steps, verdict};
+use super::{calls, route_of, verdict};
 use crate::contract::{TypeIn, TypeKind};
 use crate::mapping::ast::{self, ServeDecl, Spanned};
 use crate::mapping::literal;
@@ -91,7 +91,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let (fill, mut block) = (fill?, block?);
         // Members that a write depends on are checked in earlier replies, before the write is sent.
         block.need_what_is_written();
-        let calls = steps::calls(&block);
+        let calls = calls::count(&block);
         if calls.1 > CALLS_MAX {
             self.findings.push(faults::too_many_calls(serve.span, calls.1, CALLS_MAX));
             return None;

@@ -363,6 +363,6 @@ fn successes(operation: &Operation) -> impl Iterator<Item = u16> {
 fn body_of(operation: &Operation, from: StatusFrom) -> Option<&Type> {
     match from {
         StatusFrom::Exact(status) => operation.response(status)?.body.as_ref(),
-        StatusFrom::Class(_) => super::steps::success_body(operation).map(|(ty, _)| ty),
+        StatusFrom::Class(_) => super::calls::success_body(operation).map(|(ty, _)| ty),
     }
 }
