@@ -206,12 +206,12 @@ fn check_hosts(config: &Config, pack: &PackFacts, findings: &mut Findings) {
         let Some(facts) = pack.sides.iter().find(|facts| facts.name == side.value) else { continue };
         for host in upstream.hosts.iter().filter(|host| !facts.hosts.contains(&host.name.value)) {
             let what = format!("the pack names no host `{}` of `{}`", host.name.value, side.value);
-            let near = did_you_mean(&host.name.value, &facts.hosts);
-            let help = near.unwrap_or_else(|| match facts.hosts.as_slice() {
+            let help = match facts.hosts.as_slice() {
                 [] => "leave it out: all calls go to the side's own address".to_owned(),
                 hosts => format!("its hosts are {}", quote_list(hosts)),
-            });
-            findings.push(Finding::error(Code::PackMismatch, host.name.span, what).help(help));
+            };
+            let finding = Finding::error(Code::PackMismatch, host.name.span, what).help(help);
+            findings.push(finding.did_you_mean(&host.name.value, &facts.hosts));
         }
         let is_there = |name: &String| upstream.hosts.iter().any(|host| host.name.value == *name);
         // Do not report a host as missing if a misspelt entry probably means it.

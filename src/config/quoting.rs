@@ -7,7 +7,7 @@ use super::references::References;
 use aho_corasick::{AhoCorasick, MatchKind};
 use std::cell::OnceCell;
 use std::ops::Range;
-use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_compiler::diagnostic::{Code, Finding, Findings, Help, Span};
 use switchback_compiler::yaml::{Key, Kind, Node};
 use switchback_engine::redact::{MASK, looks_secret};
 
@@ -244,7 +244,7 @@ pub(super) fn without_values(finding: &mut Finding, text: &str, shown: Option<&Q
 }
 
 fn sentences(finding: &mut Finding) -> impl Iterator<Item = &mut String> {
-    let own = [Some(&mut finding.message), finding.label.as_mut(), finding.help.as_mut()];
+    let own = [Some(&mut finding.message), finding.label.as_mut(), finding.help.as_mut().map(Help::text_mut)];
     own.into_iter().flatten().chain(finding.related.iter_mut().map(|(_, words)| words))
 }
 

@@ -2,7 +2,7 @@
 //! a warning; errors are reserved for files that are not contracts.
 
 use super::path::{OpKey, PathFault};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, Span};
 use crate::yaml::Node;
 
 pub(super) fn no_openapi(span: Span) -> Finding {
@@ -39,7 +39,7 @@ pub(super) fn not_a(what: &str, wanted: &str, node: &Node) -> Finding {
 pub(super) fn unknown_reference(span: Span, text: &str, known: &[&str]) -> Finding {
     let name = text.rsplit('/').next().unwrap_or(text);
     Finding::warning(Code::UnknownReference, span, format!("`{text}` leads nowhere: it stands for any value"))
-        .maybe_help(did_you_mean(name, known.iter().copied()))
+        .did_you_mean(name, known.iter().copied())
 }
 
 pub(super) fn reference_away(span: Span, text: &str) -> Finding {
@@ -68,8 +68,7 @@ pub(super) fn wider(span: Span, keyword: &str) -> Finding {
 }
 
 pub(super) fn near_key(span: Span, found: &str, near: &str) -> Finding {
-    Finding::warning(Code::UnknownKey, span, format!("`{found}` says nothing in a schema"))
-        .help(format!("did you mean `{near}`?"))
+    Finding::warning(Code::UnknownKey, span, format!("`{found}` says nothing in a schema")).suggest(near)
 }
 
 pub(super) fn tuple(span: Span) -> Finding {
@@ -145,7 +144,7 @@ pub(super) fn no_common_type(span: Span) -> Finding {
 
 pub(super) fn unknown_type_word(span: Span, found: &str, known: &[&str]) -> Finding {
     Finding::warning(Code::UnknownWord, span, format!("`{found}` is no type: it stands for any value"))
-        .maybe_help(did_you_mean(found, known.iter().copied()))
+        .did_you_mean(found, known.iter().copied())
 }
 
 pub(super) fn path_form(span: Span, path: &str, fault: &PathFault) -> Finding {
@@ -180,7 +179,7 @@ pub(super) fn parameter_without_variable<'a>(
 ) -> Finding {
     let variables: Vec<&str> = variables.collect();
     Finding::warning(Code::PathVariable, span, format!("the path of {key} has no variable `{name}`"))
-        .maybe_help(did_you_mean(name, variables))
+        .did_you_mean(name, variables)
 }
 
 pub(super) fn status_form(span: Span, text: &str) -> Finding {

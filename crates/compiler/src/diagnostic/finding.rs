@@ -1,6 +1,7 @@
 //! Findings, and the collection of all findings of a run.
 
-use super::{Code, Span};
+use super::{Code, Span, suggest};
+use std::fmt;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -37,8 +38,8 @@ pub struct Finding {
     pub span: Span,
     /// A short label for the underlined place.
     pub label: Option<String>,
-    /// Suggestion for a correction.
-    pub help: Option<String>,
+    /// Advice for a correction.
+    pub help: Option<Help>,
     /// Related places, each with a short description.
     pub related: Vec<(Span, String)>,
     /// Set if the finding represents several places with the same problem.
@@ -47,6 +48,51 @@ pub struct Finding {
     pub(crate) aspect: Aspect,
     /// The name that is undeclared or unused.
     pub(crate) name: Option<NamedUses>,
+}
+
+/// Advice for a correction of a finding.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Help {
+    /// A sentence for people.
+    Text(String),
+    /// A replacement that a program can apply too.
+    Suggestion(Suggestion),
+}
+
+/// The probable meaning of a misspelt key or value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Suggestion {
+    /// The place of the key or value.
+    pub span: Span,
+    /// The text of the key or value that is probably meant.
+    pub replacement: String,
+}
+
+impl Help {
+    /// Returns the sentence, or the replacement of a suggestion.
+    pub(crate) fn text(&self) -> &str {
+        match self {
+            Help::Text(text) => text,
+            Help::Suggestion(suggestion) => &suggestion.replacement,
+        }
+    }
+
+    /// Returns [`Help::text`] for changes, such as to remove confidential text from it.
+    pub fn text_mut(&mut self) -> &mut String {
+        match self {
+            Help::Text(text) => text,
+            Help::Suggestion(suggestion) => &mut suggestion.replacement,
+        }
+    }
+}
+
+impl fmt::Display for Help {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Help::Text(text) => f.write_str(text),
+            Help::Suggestion(suggestion) => write!(f, "did you mean `{}`?", suggestion.replacement),
+        }
+    }
 }
 
 /// A name with its kind. Names of different kinds are unrelated.
@@ -130,16 +176,38 @@ impl Finding {
         self
     }
 
-    /// Sets the suggestion.
+    /// Sets the advice.
     #[must_use]
     pub fn help(self, help: impl Into<String>) -> Finding {
         self.maybe_help(Some(help.into()))
     }
 
-    /// Sets the suggestion, if there is one.
+    /// Sets the advice, if there is any.
     #[must_use]
     pub fn maybe_help(mut self, help: Option<String>) -> Finding {
-        self.help = help;
+        self.help = help.map(Help::Text).or(self.help);
+        self
+    }
+
+    /// Replaces the advice by the candidate nearest to `word`, if there is one. `word` is the text
+    /// at the place of the finding.
+    #[must_use]
+    pub fn did_you_mean<'c, I, S>(self, word: &str, candidates: I) -> Finding
+    where
+        I: IntoIterator<Item = &'c S>,
+        S: AsRef<str> + ?Sized + 'c,
+    {
+        match suggest(word, candidates) {
+            Some(near) => self.suggest(near),
+            None => self,
+        }
+    }
+
+    /// Replaces the advice by a text for the place of the finding.
+    #[must_use]
+    pub(crate) fn suggest(mut self, replacement: impl Into<String>) -> Finding {
+        let suggestion = Suggestion { span: self.span, replacement: replacement.into() };
+        self.help = Some(Help::Suggestion(suggestion));
         self
     }
 

@@ -13,7 +13,7 @@ mod suggest;
 
 pub use codes::Code;
 pub(crate) use finding::{Aspect, NameKind, NamedUses};
-pub use finding::{Finding, Findings, GroupedPlaces, Severity};
+pub use finding::{Finding, Findings, GroupedPlaces, Help, Severity, Suggestion};
 pub use render::{Colour, to_json, to_text};
 pub use source::{FileId, Position, Sources, Span};
 pub use suggest::{did_you_mean, suggest};

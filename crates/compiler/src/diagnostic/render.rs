@@ -92,7 +92,7 @@ fn group<'a>(sources: &'a Sources, finding: &'a Finding) -> Group<'a> {
         group = group.element(excerpt(sources, *span, Some(words), std::iter::empty()));
     }
     match &finding.help {
-        Some(help) => group.element(Level::HELP.message(printable(help))),
+        Some(help) => group.element(Level::HELP.message(printable(&help.to_string()))),
         None => group,
     }
 }
@@ -161,10 +161,11 @@ fn finding_json(sources: &Sources, finding: &Finding) -> Value {
     place_json(&mut value, sources, finding.span);
     let end = sources.end(finding.span);
     value["end"] = json!({"line": end.line, "column": end.column});
-    for (name, words) in [("label", &finding.label), ("help", &finding.help)] {
-        if let Some(words) = words {
-            value[name] = json!(words);
-        }
+    if let Some(label) = &finding.label {
+        value["label"] = json!(label);
+    }
+    if let Some(help) = &finding.help {
+        value["help"] = json!(help.to_string());
     }
     if let Some(group) = &finding.group {
         value["count"] = json!(group.count);
@@ -211,7 +212,7 @@ mod tests {
         findings.push(
             Finding::error(Code::UnknownWord, Span::new(a, 24, 27), "`typ` is not a field")
                 .label("not there")
-                .help("did you mean `type`?")
+                .did_you_mean("typ", ["type"])
                 .with_related(Span::new(a, 0, 3), "one of these")
                 .with_related(Span::new(b, 0, 1), "the type is here"),
         );

@@ -9,7 +9,8 @@
 //! block as a unit are suppressed if part of it could not be read, and so are findings elsewhere
 //! about items that such a block mentions.
 
-use crate::diagnostic::{Aspect, Code, Finding, Findings, NamedUses, Severity, Sources, Span, suggest};
+use super::corrections::suggestion_of;
+use crate::diagnostic::{Aspect, Code, Finding, Findings, Help, NamedUses, Severity, Sources, Span, suggest};
 
 /// Scope in which a cause explains a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -168,7 +169,7 @@ fn join_names(all: &mut Vec<Finding>) {
                 let related = (used.span, format!("`{name}` is used here, and is not declared"));
                 let several = several.to_vec();
                 all[at].related.push(related);
-                all[at].help = Some(format!("did you mean `{name}`?"));
+                all[at] = all[at].clone().suggest(name);
                 // Marks the finding as a cause: no other line of its block can explain it.
                 if matches!(all[at].aspect, Aspect::Plain | Aspect::Whole) {
                     all[at].aspect = Aspect::Joined;
@@ -210,11 +211,6 @@ fn join_made(all: &mut Vec<Finding>) {
     });
 }
 
-/// Returns the correction that a finding suggests.
-fn suggestion(finding: &Finding) -> Option<String> {
-    super::corrections::suggested_text(finding).map(str::to_owned)
-}
-
 /// Removes duplicate errors about the same name at the same span.
 fn say_once(all: &mut Vec<Finding>) {
     all.dedup_by(|next, first| {
@@ -222,7 +218,7 @@ fn say_once(all: &mut Vec<Finding>) {
             && next.code == first.code
             && next.span == first.span
             && (first_name(next) == first_name(first)
-                || suggestion(first).is_some() && suggestion(next) == suggestion(first))
+                || suggestion_of(first).is_some() && suggestion_of(next) == suggestion_of(first))
     });
 }
 
@@ -362,7 +358,7 @@ impl<'f> RootCause<'f> {
         let same_line = same_file && place.line == self.place.line;
         let same_block = same_file && place.block_start == self.place.block_start;
         // The texts of a cause often contain the correct name as a suggestion.
-        let said = [&self.finding.message, self.finding.help.as_deref().unwrap_or_default()];
+        let said = [&self.finding.message, advice(self.finding)];
         let follows = |within: &CauseScope| match within {
             CauseScope::Pack => {
                 let is_named = |name| has_word(self.place.block, name) || is_nearly_in(self.place.text, name);
@@ -437,8 +433,13 @@ impl<'f> RootCause<'f> {
 
     /// Returns whether the cause is about `key` or a misspelling of it.
     fn names_key(&self, key: &str) -> bool {
-        self.finding.help.as_deref().is_some_and(|help| has_word(help, key))
+        has_word(advice(self.finding), key)
     }
+}
+
+/// Returns the text of a finding's advice, empty if there is none.
+fn advice(finding: &Finding) -> &str {
+    finding.help.as_ref().map_or("", Help::text)
 }
 
 /// Returns the lines of a block below the place's line that are indented further.

@@ -176,13 +176,13 @@ fn member<'t>(
         let TypeKind::Object(object) = found.types.resolve(found.ty).kind else {
             // An untyped value may have the member.
             if !matches!(found.types.resolve(found.ty).kind, TypeKind::Any) {
-                findings.push(faults::compared_member(place.span, step, name, Vec::new()));
+                findings.push(faults::compared_member(place, step, name, Vec::new()));
             }
             return None;
         };
         let Some(field) = object.field(step) else {
             let known = object.fields.iter().map(|field| field.name.as_str()).collect();
-            findings.push(faults::compared_member(place.span, step, name, known));
+            findings.push(faults::compared_member(place, step, name, known));
             return None;
         };
         found = found.types.at(&field.ty);

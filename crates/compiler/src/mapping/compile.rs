@@ -77,7 +77,7 @@ impl Compiler {
             // without the consequences of the slips.
             compiled.findings.retain(|finding| {
                 corrected.contains(&finding.span)
-                    && corrections::suggested_text(finding).is_some()
+                    && corrections::suggestion_of(finding).is_some()
                     && finding.aspect != Aspect::Method
             });
             said.append(std::mem::replace(&mut compiled.findings, again.findings));

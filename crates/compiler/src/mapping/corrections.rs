@@ -1,10 +1,10 @@
 //! Reads misspelled texts as their probable correction, so that one pass reports further mistakes
-//! behind a slip and no consequences of it. Corrections are taken from "did you mean" findings
-//! about a key or a text value.
+//! behind a slip and no consequences of it. Corrections are the suggestions of findings about a key
+//! or a text value.
 //!
 //! The findings remain errors, so a corrected pack is never served.
 
-use crate::diagnostic::{Code, Finding, Findings, Severity, Span, suggest};
+use crate::diagnostic::{Code, Finding, Findings, Help, Severity, Span, Suggestion, suggest};
 use crate::yaml::{Kind, Node};
 use std::collections::BTreeMap;
 
@@ -39,12 +39,12 @@ impl Corrections {
     pub(super) fn learn(&mut self, findings: &Findings) -> bool {
         let before = self.meant.len();
         for finding in findings.in_order() {
-            if let Some(meant) = suggested_text(finding) {
+            if let Some(Suggestion { span, replacement }) = suggestion_of(finding) {
                 let is_operation = finding.code == Code::UnknownOperation;
-                let meant = Meant { text: meant.to_owned(), is_operation };
+                let meant = Meant { text: replacement.clone(), is_operation };
                 // The first suggestion wins. Later passes see the corrected text, so their
                 // suggestions for this span refer to it.
-                self.meant.entry(finding.span).or_insert(meant);
+                self.meant.entry(*span).or_insert(meant);
             }
         }
         self.meant.len() > before
@@ -94,13 +94,15 @@ impl Corrections {
     }
 }
 
-/// Returns the correction that a finding suggests for its span.
-pub(super) fn suggested_text(finding: &Finding) -> Option<&str> {
-    // A different contract would change every other finding.
-    if finding.severity != Severity::Error || finding.code == Code::NoContract {
-        return None;
+/// Returns the suggestion of a finding, if compilation can go on with it.
+pub(super) fn suggestion_of(finding: &Finding) -> Option<&Suggestion> {
+    match &finding.help {
+        // A different contract would change every other finding.
+        Some(Help::Suggestion(suggestion))
+            if finding.severity == Severity::Error && finding.code != Code::NoContract =>
+        {
+            Some(suggestion)
+        }
+        _ => None,
     }
-    let help = finding.help.as_deref()?;
-    let meant = help.strip_prefix("did you mean `")?.strip_suffix("`?")?;
-    (!meant.contains('`')).then_some(meant)
 }

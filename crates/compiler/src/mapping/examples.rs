@@ -88,7 +88,9 @@ impl ExampleReader<'_> {
             self.program.harvests.iter().map(|harvest| harvest.name.value.as_str()).collect();
         let Some(at) = known.iter().position(|name| *name == harvest.name.value) else {
             let message = format!("there is no harvest `{}`", harvest.name.value);
-            self.report(harvest.name.span, message, did_you_mean(&harvest.name.value, known));
+            self.report(harvest.name.span, message, |finding| {
+                finding.did_you_mean(&harvest.name.value, known)
+            });
             return None;
         };
         let exchange = self.exchange(&harvest.exchange)?;
@@ -102,8 +104,7 @@ impl ExampleReader<'_> {
         for entry in entries {
             let Some(at) = known.iter().position(|name| *name == entry.archive.value) else {
                 let message = format!("there is no archive `{}`", entry.archive.value);
-                let near = did_you_mean(&entry.archive.value, known);
-                self.report_undeclared(&entry.archive, NameKind::Archive, message, near);
+                self.report_undeclared(&entry.archive, NameKind::Archive, message, &known);
                 return None;
             };
             all.push(Archived {
@@ -142,12 +143,7 @@ impl ExampleReader<'_> {
             .collect();
         if !known.contains(&shape.shape.value.as_str()) {
             let message = format!("there is no shape `{}`", shape.shape.value);
-            self.report_undeclared(
-                &shape.shape,
-                NameKind::Shape,
-                message,
-                did_you_mean(&shape.shape.value, known),
-            );
+            self.report_undeclared(&shape.shape, NameKind::Shape, message, &known);
             return None;
         }
         let [old, new] = &shape.values;
@@ -165,9 +161,10 @@ impl ExampleReader<'_> {
             Some(0) => Some(SideId::OLD),
             Some(_) => Some(SideId::NEW),
             None => {
-                let help =
-                    did_you_mean(name, sides.iter().map(|side| side.value.as_str()).collect::<Vec<_>>());
-                self.report(span, format!("`{name}` is not a side of this pack"), help);
+                let message = format!("`{name}` is not a side of this pack");
+                // The side is only a part of the text at `span`.
+                let near = did_you_mean(name, sides.iter().map(|side| side.value.as_str()));
+                self.report(span, message, |finding| finding.maybe_help(near));
                 None
             }
         }
@@ -181,8 +178,8 @@ impl ExampleReader<'_> {
             method.as_str().bytes().all(|byte| byte.is_ascii_uppercase()).then(|| (method, target.to_owned()))
         });
         if parsed.is_none() {
-            let help = Some("write it like `GET /things/7?page=1`".to_owned());
-            self.report(span, format!("`{text}` is not a method and an address"), help);
+            let message = format!("`{text}` is not a method and an address");
+            self.report(span, message, |finding| finding.help("write it like `GET /things/7?page=1`"));
         }
         parsed
     }
@@ -190,7 +187,7 @@ impl ExampleReader<'_> {
     fn status(&mut self, status: &Spanned<i64>) -> Option<u16> {
         let known = u16::try_from(status.value).ok().filter(|status| (100..600).contains(status));
         if known.is_none() {
-            self.report(status.span, format!("{} is not a status", status.value), None);
+            self.report(status.span, format!("{} is not a status", status.value), |finding| finding);
         }
         known
     }
@@ -201,24 +198,19 @@ impl ExampleReader<'_> {
             return Some(());
         }
         let message = format!("there is no reason `{}`", reason.value);
-        self.report_undeclared(reason, NameKind::Reason, message, did_you_mean(&reason.value, known));
+        self.report_undeclared(reason, NameKind::Reason, message, &known);
         None
     }
 
     /// Reports a name that the pack does not declare.
-    fn report_undeclared(
-        &mut self,
-        name: &Spanned<String>,
-        kind: NameKind,
-        message: String,
-        help: Option<String>,
-    ) {
-        let finding = Finding::error(Code::ExampleForm, name.span, message).maybe_help(help);
-        self.findings.push(finding.with_declarations(kind, &name.value));
+    fn report_undeclared(&mut self, name: &Spanned<String>, kind: NameKind, message: String, known: &[&str]) {
+        self.report(name.span, message, |finding| {
+            finding.did_you_mean(&name.value, known).with_declarations(kind, &name.value)
+        });
     }
 
-    fn report(&mut self, span: Span, message: String, help: Option<String>) {
-        self.findings.push(Finding::error(Code::ExampleForm, span, message).maybe_help(help));
+    fn report(&mut self, span: Span, message: String, advise: impl FnOnce(Finding) -> Finding) {
+        self.findings.push(advise(Finding::error(Code::ExampleForm, span, message)));
     }
 }
 

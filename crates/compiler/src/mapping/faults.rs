@@ -1,7 +1,7 @@
 //! Findings about a pack as a unit: manifest, languages, reasons, errors, comparisons, events and
 //! hosts.
 
-use super::ast::Spanned;
+use super::ast::{FieldPlace, Spanned};
 use super::message_place::Missed;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use std::collections::BTreeSet;
@@ -102,7 +102,7 @@ pub(super) fn error_type(name: &Spanned<String>, side: &str, known: &[&str]) -> 
         name.span,
         format!("the contract of `{side}` has no type `{}`", name.value),
     )
-    .maybe_help(did_you_mean(&name.value, known.to_vec()))
+    .did_you_mean(&name.value, known)
 }
 
 pub(super) fn errors_differ(span: Span, why: &str) -> Finding {
@@ -144,9 +144,9 @@ pub(super) fn error_words(span: Span) -> Finding {
 }
 
 pub(super) fn error_kind(kind: &Spanned<String>, known: &[&str]) -> Finding {
-    Finding::error(Code::ErrorForm, kind.span, format!("the gateway makes no error `{}`", kind.value)).help(
-        did_you_mean(&kind.value, known.to_vec()).unwrap_or_else(|| format!("there are {}", list(known))),
-    )
+    Finding::error(Code::ErrorForm, kind.span, format!("the gateway makes no error `{}`", kind.value))
+        .help(format!("there are {}", list(known)))
+        .did_you_mean(&kind.value, known)
 }
 
 pub(super) fn error_status(status: &Spanned<i64>) -> Finding {
@@ -190,12 +190,22 @@ pub(super) fn failure_status(status: &Spanned<i64>) -> Finding {
 
 pub(super) fn compared_type(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
     let message = format!("the contract of `{side}` has no type `{}`", name.value);
-    Finding::error(Code::Comparison, name.span, message).maybe_help(did_you_mean(&name.value, known))
+    Finding::error(Code::Comparison, name.span, message).did_you_mean(&name.value, known)
 }
 
-pub(super) fn compared_member(at: Span, member: &str, ty: &str, known: Vec<&str>) -> Finding {
+pub(super) fn compared_member(
+    place: &Spanned<FieldPlace>,
+    member: &str,
+    ty: &str,
+    known: Vec<&str>,
+) -> Finding {
     let message = format!("`{ty}` has no member `{member}`");
-    Finding::error(Code::Comparison, at, message).maybe_help(did_you_mean(member, known))
+    let finding = Finding::error(Code::Comparison, place.span, message);
+    match place.value.0.as_slice() {
+        [_] => finding.did_you_mean(member, known),
+        // The name is only a part of the place.
+        _ => finding.maybe_help(did_you_mean(member, known)),
+    }
 }
 
 pub(super) fn compared_key(key: Span, found: &str) -> Finding {
@@ -243,9 +253,9 @@ pub(super) fn language_twice(language: &Spanned<String>) -> Finding {
 
 pub(super) fn unknown_language(language: &Spanned<String>, known: &[String]) -> Finding {
     let message = format!("`{}` is not a language of this pack", language.value);
-    Finding::error(Code::Language, language.span, message).help(
-        did_you_mean(&language.value, known).unwrap_or_else(|| format!("its languages are {}", list(known))),
-    )
+    Finding::error(Code::Language, language.span, message)
+        .help(format!("its languages are {}", list(known)))
+        .did_you_mean(&language.value, known)
 }
 
 pub(super) fn missing_language(reason: &Spanned<String>, language: &str, default: bool) -> Finding {
@@ -386,7 +396,7 @@ pub(super) fn event_twice(span: Span, event: &str) -> Finding {
 
 pub(super) fn unknown_event(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
     let message = format!("the contract of `{side}` has no webhook `{}`", name.value);
-    Finding::error(Code::UnknownEvent, name.span, message).maybe_help(did_you_mean(&name.value, known))
+    Finding::error(Code::UnknownEvent, name.span, message).did_you_mean(&name.value, known)
 }
 
 pub(super) fn host_name(name: &Spanned<String>) -> Finding {
@@ -409,12 +419,11 @@ pub(super) fn too_many_hosts(name: &Spanned<String>, most: usize) -> Finding {
 
 pub(super) fn unknown_server(server: &Spanned<String>, known: &[&str]) -> Finding {
     let what = format!("the contract gives `{}` to no operation", server.value);
-    let near = did_you_mean(&server.value, known.iter());
     let help = match known {
         [] => "its operations have no `servers` of their own: list them here by method and path".to_owned(),
-        known => near.unwrap_or_else(|| format!("operations have {}", list(known))),
+        known => format!("operations have {}", list(known)),
     };
-    Finding::error(Code::HostServer, server.span, what).help(help)
+    Finding::error(Code::HostServer, server.span, what).help(help).did_you_mean(&server.value, known)
 }
 
 pub(super) fn host_twice(answered: &Spanned<String>, operation: &str, first: &Spanned<String>) -> Finding {

@@ -277,10 +277,9 @@ fn read_contract(
             .iter()
             .map(|(name, _)| name.as_str())
             .filter(|name| !name.ends_with(MAPPING_SUFFIX));
-        let near = crate::diagnostic::did_you_mean(path, known.collect::<Vec<_>>());
         findings.push(
             Finding::error(Code::NoContract, *span, format!("this pack has no file `{path}`"))
-                .maybe_help(near),
+                .did_you_mean(path, known),
         );
         return None;
     }

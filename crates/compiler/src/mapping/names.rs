@@ -1,7 +1,7 @@
 //! Pack-wide names, by index, with a usage mark: settings and reasons.
 
 use super::ast::{ProgramDecl, Spanned};
-use crate::diagnostic::{Code, Finding, Findings, NameKind, did_you_mean};
+use crate::diagnostic::{Code, Finding, Findings, NameKind};
 use std::cell::Cell;
 use std::collections::HashMap;
 use switchback_plan::{ReasonId, SettingKind};
@@ -33,15 +33,14 @@ impl PackNames {
         for (index, setting) in program.manifest.settings.iter().enumerate() {
             let kind = setting_kind(&setting.kind.value);
             if kind.is_none() {
-                let words = SettingKind::WORDS.iter().map(|(word, _)| *word);
-                let near = did_you_mean(&setting.kind.value, words.collect::<Vec<_>>());
+                let words = SettingKind::WORDS.iter().map(|(word, _)| word);
                 findings.push(
                     Finding::error(
                         Code::SettingType,
                         setting.kind.span,
                         "a setting is a boolean, an integer, a string or a date",
                     )
-                    .maybe_help(near),
+                    .did_you_mean(&setting.kind.value, words),
                 );
             }
             let listed = setting.values.iter().filter(|_| kind == Some(SettingKind::String));
@@ -59,12 +58,11 @@ impl PackNames {
     pub(crate) fn setting(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<SettingRef> {
         let found = self.settings.find(&name.value);
         if found.is_none() {
-            let near = did_you_mean(&name.value, self.settings.names());
             let message = format!("`{}` is not a setting of this pack", name.value);
-            let help = near.unwrap_or_else(|| "declare it under `settings:` in `pack.yaml`".to_owned());
             findings.push(
                 Finding::error(Code::UnknownSetting, name.span, message)
-                    .help(help)
+                    .help("declare it under `settings:` in `pack.yaml`")
+                    .did_you_mean(&name.value, self.settings.names())
                     .with_declarations(NameKind::Setting, &name.value),
             );
         }
@@ -75,13 +73,11 @@ impl PackNames {
     pub(crate) fn reason(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<ReasonId> {
         let found = self.reasons.find(&name.value);
         if found.is_none() {
-            let near = did_you_mean(&name.value, self.reasons.names());
             let message = format!("there is no reason `{}`", name.value);
-            let help =
-                near.unwrap_or_else(|| "add it under `reasons:`, with a text in each language".to_owned());
             findings.push(
                 Finding::error(Code::UnknownReason, name.span, message)
-                    .help(help)
+                    .help("add it under `reasons:`, with a text in each language")
+                    .did_you_mean(&name.value, self.reasons.names())
                     .with_declarations(NameKind::Reason, &name.value),
             );
         }

@@ -1,7 +1,7 @@
 //! The findings about YAML text and about the structure of any file.
 
 use super::bounds::YamlLimits;
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, Span};
 
 pub(super) fn syntax(span: Span, what: &str, tab: bool) -> Finding {
     let help = tab.then(|| "indent with spaces: YAML allows no tabs there".to_owned());
@@ -92,9 +92,9 @@ pub(super) fn unknown_key<'a>(
     what: &str,
     allowed: impl Iterator<Item = &'a str> + Clone,
 ) -> Finding {
-    let near = did_you_mean(name, allowed.clone().collect::<Vec<_>>());
     Finding::error(Code::UnknownKey, span, format!("{what} has no key `{name}`"))
-        .maybe_help(near.or_else(|| list_of(allowed).map(|keys| format!("possible here: {keys}"))))
+        .maybe_help(list_of(allowed.clone()).map(|keys| format!("possible here: {keys}")))
+        .did_you_mean(name, allowed)
 }
 
 pub(super) fn missing_key(name: &str, span: Span, what: &str) -> Finding {
@@ -111,9 +111,9 @@ pub(super) fn unknown_word<'a>(
     span: Span,
     allowed: impl Iterator<Item = &'a str> + Clone,
 ) -> Finding {
-    let near = did_you_mean(word, allowed.clone().collect::<Vec<_>>());
     Finding::error(Code::UnknownWord, span, format!("`{word}` is not one of the words possible here"))
-        .maybe_help(near.or_else(|| list_of(allowed).map(|words| format!("possible here: {words}"))))
+        .maybe_help(list_of(allowed.clone()).map(|words| format!("possible here: {words}")))
+        .did_you_mean(word, allowed)
 }
 
 pub(super) fn out_of_range(span: Span, min: u64, max: u64) -> Finding {

@@ -38,21 +38,21 @@ pub(super) fn declared_twice(name: &Spanned<String>, first: Span) -> Finding {
 }
 
 pub(super) fn unknown_shape(name: &Spanned<String>, known: Vec<&str>) -> Finding {
-    let near = did_you_mean(&name.value, known);
     Finding::error(Code::UnknownShape, name.span, format!("there is no shape `{}`", name.value))
-        .help(near.unwrap_or_else(|| "declare it under `shapes:`".to_owned()))
+        .help("declare it under `shapes:`")
+        .did_you_mean(&name.value, known)
         .with_declarations(NameKind::Shape, &name.value)
 }
 
 pub(super) fn unknown_type(name: &Spanned<String>, world: &LensEnv<'_>, at: usize) -> Finding {
-    let known = world.contracts[at].types.iter().map(|named| &*named.name).collect::<Vec<_>>();
-    let near = did_you_mean(&name.value, known);
+    let known = world.contracts[at].types.iter().map(|named| &*named.name);
     Finding::error(
         Code::UnknownType,
         name.span,
         format!("the contract of {} has no type `{}`", side(world, at), name.value),
     )
-    .help(near.unwrap_or_else(|| "name a schema of its `components`".to_owned()))
+    .help("name a schema of its `components`")
+    .did_you_mean(&name.value, known)
 }
 
 pub(super) fn not_an_object(name: &Spanned<String>, ty: &Type) -> Finding {
@@ -216,17 +216,20 @@ pub(super) fn unknown_field(
         inside.map(|o| o.fields.iter().map(|f| f.name.as_str()).collect()).unwrap_or_default();
     let name = &at.value.0[index];
     let owner = if index == 0 { ty.ty.to_string() } else { format!("{} of {}", dotted_path(&around), ty.ty) };
-    let near = did_you_mean(name, known.clone());
     let all =
         format!("its fields are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
-    // A long list of fields would hide the finding.
-    let help = near.or_else(|| (!known.is_empty() && known.len() <= 12).then_some(all));
-    Finding::error(
+    let finding = Finding::error(
         Code::UnknownField,
         at.span,
         format!("`{name}` is not a field of {} {owner}", side(world, of)),
     )
-    .maybe_help(help)
+    // A long list of fields would hide the finding.
+    .maybe_help((!known.is_empty() && known.len() <= 12).then_some(all));
+    match at.value.0.as_slice() {
+        [_] => finding.did_you_mean(name, known),
+        // The name is only a part of the place.
+        _ => finding.maybe_help(did_you_mean(name, known)),
+    }
 }
 
 pub(super) fn claimed_twice(at: &SpannedPlace, first: Span, world: &LensEnv<'_>, of: usize) -> Finding {
@@ -414,13 +417,13 @@ pub(super) fn supplied_twice(name: &Spanned<String>, line: Span) -> Finding {
 pub(super) fn unknown_conversion(name: &Spanned<String>) -> Finding {
     let mut known: Vec<&str> = SPECS.iter().map(|spec| spec.name).collect();
     known.push(super::convert::SINGLE_IN_ARRAY);
-    let near = did_you_mean(&name.value, known.clone());
     let all = format!(
         "the conversions are {}",
         known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
     );
     Finding::error(Code::UnknownConversion, name.span, format!("there is no conversion `{}`", name.value))
-        .help(near.unwrap_or(all))
+        .help(all)
+        .did_you_mean(&name.value, known)
 }
 
 pub(super) fn not_one_of_several(name: &Spanned<String>) -> Finding {

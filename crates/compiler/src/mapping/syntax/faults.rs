@@ -17,7 +17,8 @@ pub(super) fn unknown_side(name: &str, span: Span, sides: &[Spanned<String>; 2])
     let names = sides.iter().map(|side| side.value.as_str()).collect::<Vec<_>>();
     let all = format!("the sides of this pack are `{}` and `{}`", names[0], names[1]);
     Finding::error(Code::UnknownSide, span, format!("`{name}` is not a side of this pack"))
-        .help(did_you_mean(name, names).unwrap_or(all))
+        .help(all)
+        .did_you_mean(name, names)
 }
 
 pub(super) fn missing_side(what: &str, side: &str, span: Span) -> Finding {
@@ -47,9 +48,9 @@ pub(super) fn one_of_keys(span: Span, what: &str, keys: &[&str]) -> Finding {
 
 pub(super) fn unknown_form(name: &str, span: Span, known: &[&str]) -> Finding {
     let list = known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-    let near = did_you_mean(name, known.to_vec());
     Finding::error(Code::ExprForm, span, format!("there is no form `{name}`"))
-        .help(near.unwrap_or_else(|| format!("the forms are {list}")))
+        .help(format!("the forms are {list}"))
+        .did_you_mean(name, known)
 }
 
 pub(super) fn shape_use(span: Span) -> Finding {
@@ -123,9 +124,9 @@ pub(super) fn rest_fill(span: Span) -> Finding {
 }
 
 pub(super) fn fill_word(word: &str, span: Span) -> Finding {
-    let near = did_you_mean(word, vec!["absent", "none"]);
     Finding::error(Code::FillForm, span, format!("`{word}` is neither `absent` nor `none`"))
-        .help(near.unwrap_or_else(|| format!("quote it if the text is meant: '{word}'")))
+        .help(format!("quote it if the text is meant: '{word}'"))
+        .did_you_mean(word, ["absent", "none"])
 }
 
 pub(super) fn quoted_word(word: &str, meant: &str, span: Span) -> Finding {
@@ -169,9 +170,9 @@ pub(super) fn config_path(text: &str, span: Span) -> Finding {
 
 pub(super) fn unknown_line(name: &str, span: Span, what: &str, known: &[&str]) -> Finding {
     let list = known.iter().map(|key| format!("`{key}`")).collect::<Vec<_>>().join(", ");
-    let near = did_you_mean(name, known.to_vec());
     Finding::error(Code::UnknownKey, span, format!("{what} has no key `{name}`"))
-        .help(near.unwrap_or_else(|| format!("possible here: {list}")))
+        .help(format!("possible here: {list}"))
+        .did_you_mean(name, known)
 }
 
 pub(super) fn key_without(key: &crate::yaml::Key, needed: &str) -> Finding {

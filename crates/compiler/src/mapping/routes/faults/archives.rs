@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::contract::{OpKey, Type};
-use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span};
 use crate::mapping::ast::Spanned;
 
 pub(crate) fn archive_twice(what: &str, name: &Spanned<String>, first: Span) -> Finding {
@@ -15,17 +15,17 @@ pub(crate) fn unknown_archive(name: &Spanned<String>, known: &[&str]) -> Finding
         true => "declare it under `archives:`, with a sentence `about` it".to_owned(),
         false => format!("there are {}", list(known)),
     };
-    let help = did_you_mean(&name.value, known.to_vec()).unwrap_or(all);
     Finding::error(Code::Archive, name.span, format!("there is no archive `{}`", name.value))
-        .help(help)
+        .help(all)
+        .did_you_mean(&name.value, known)
         .with_declarations(NameKind::Archive, &name.value)
 }
 
 pub(crate) fn unknown_value_type(name: &Spanned<String>, side: &str, known: Vec<&str>) -> Finding {
     let message = format!("the contract of `{side}` has no type `{}`", name.value);
-    let near = did_you_mean(&name.value, known);
     Finding::error(Code::UnknownType, name.span, message)
-        .help(near.unwrap_or_else(|| "name a schema of its `components`".to_owned()))
+        .help("name a schema of its `components`")
+        .did_you_mean(&name.value, known)
 }
 
 pub(crate) fn archive_of_nobody(name: &Spanned<String>) -> Finding {

@@ -2,11 +2,10 @@
 
 use super::list;
 use crate::contract::{OpKey, Type};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, Span};
 use crate::mapping::ast::Spanned;
 
 pub(crate) fn paged_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
-    let near = did_you_mean(&name.value, known.to_vec());
     let all = match known.is_empty() {
         true => "it has none: add it to the contract".to_owned(),
         false => format!("there are {}", list(known)),
@@ -16,7 +15,8 @@ pub(crate) fn paged_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str
         name.span,
         format!("`{}` is no query parameter of `{key}`", name.value),
     )
-    .help(near.unwrap_or(all))
+    .help(all)
+    .did_you_mean(&name.value, known)
 }
 
 pub(crate) fn kept_link(span: Span, link: &str, next: &str) -> Finding {

@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::contract::Type;
-use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
+use crate::diagnostic::{Code, Finding, NameKind, Span, suggest};
 use jsonpath_rust::parser::errors::JsonPathError;
 
 pub(crate) fn path_form(text: &str, span: Span, error: &JsonPathError) -> Finding {
@@ -21,9 +21,9 @@ pub(crate) fn path_root(span: Span, roots: &[String]) -> Finding {
 }
 
 pub(crate) fn unknown_root(name: &str, span: Span, roots: &[String]) -> Finding {
-    let near = did_you_mean(name, roots);
     Finding::error(Code::PathUnknown, span, format!("there is no `{name}` in the context"))
-        .help(near.unwrap_or_else(|| format!("there are {}", list(roots))))
+        .help(format!("there are {}", list(roots)))
+        .did_you_mean(name, roots)
         .with_declarations(NameKind::Result, name)
 }
 
@@ -42,13 +42,13 @@ pub(crate) fn unknown_member(
     known: &[&str],
     made: impl Fn(&str) -> Option<Span>,
 ) -> Finding {
-    let near = suggest(name, known.to_vec());
+    let near = suggest(name, known);
     let made = near.and_then(|near| Some((made(near)?, format!("`{near}` is made here"))));
-    let near = did_you_mean(name, known.to_vec());
     let all =
         if known.is_empty() { "it has no fields".to_owned() } else { format!("there are {}", list(known)) };
     let finding = Finding::error(Code::PathUnknown, span, format!("`{name}` is not a field of {ty}"))
-        .help(near.unwrap_or(all));
+        .help(all)
+        .did_you_mean(name, known);
     Finding { related: made.into_iter().collect(), ..finding }
 }
 
@@ -80,7 +80,8 @@ pub(crate) fn path_subset(span: Span) -> Finding {
 pub(crate) fn path_function(name: &str, span: Span) -> Finding {
     let known = ["length", "count", "value", "match", "search"];
     Finding::error(Code::PathSyntax, span, format!("JSONPath has no function `{name}`"))
-        .help(did_you_mean(name, known).unwrap_or_else(|| format!("there are {}", list(&known))))
+        .help(format!("there are {}", list(&known)))
+        .did_you_mean(name, known)
 }
 
 pub(crate) fn setting_path(span: Span) -> Finding {

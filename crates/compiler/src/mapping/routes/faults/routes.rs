@@ -2,7 +2,7 @@
 
 use super::{list, same_path};
 use crate::contract::{Contract, OpKey, OpKeyFault, Operation, Type};
-use crate::diagnostic::{Code, Finding, Span, did_you_mean, suggest};
+use crate::diagnostic::{Code, Finding, Span, suggest};
 use crate::mapping::ast::Spanned;
 use std::sync::Arc;
 use switchback_plan::ParameterShape;
@@ -12,16 +12,17 @@ const METHODS: &[&str] = &["GET", "PUT", "POST", "DELETE", "OPTIONS", "HEAD", "P
 
 pub(crate) fn operation_form(text: &str, span: Span, fault: &OpKeyFault) -> Finding {
     let meant = text.split_once(' ').filter(|_| matches!(fault, OpKeyFault::Method(_)));
-    let meant = meant
-        .and_then(|(method, path)| Some(format!("did you mean `{} {path}`?", suggest(method, METHODS)?)));
-    Finding::error(Code::OperationForm, span, format!("`{text}` is not an operation: {fault}"))
-        .maybe_help(meant)
+    let meant = meant.and_then(|(method, path)| Some(format!("{} {path}", suggest(method, METHODS)?)));
+    let finding = Finding::error(Code::OperationForm, span, format!("`{text}` is not an operation: {fault}"));
+    match meant {
+        Some(meant) => finding.suggest(meant),
+        None => finding,
+    }
 }
 
 pub(crate) fn unknown_operation(key: &OpKey, span: Span, contract: &Contract) -> Finding {
     let written = key.to_string();
     let known: Vec<String> = contract.operations.iter().map(|operation| operation.key.to_string()).collect();
-    let near = did_you_mean(&written, &known);
     // If only the names of variables differ, the method is correct.
     let meant = contract.find_shape(&key.method, &key.path.shape());
     let same = match meant {
@@ -34,7 +35,8 @@ pub(crate) fn unknown_operation(key: &OpKey, span: Span, contract: &Contract) ->
         span,
         format!("`{written}` is not an operation of `{}`", contract.name),
     )
-    .maybe_help(near.or(same))
+    .maybe_help(same)
+    .did_you_mean(&written, &known)
     .of_method(is_of_method)
 }
 
@@ -61,7 +63,7 @@ pub(crate) fn answered_twice(key: &OpKey, span: Span, first: Span) -> Finding {
 
 pub(crate) fn unknown_slash(name: &Spanned<String>, known: &[&str]) -> Finding {
     let message = format!("`{}` is not a variable of the path", name.value);
-    Finding::error(Code::PathVariables, name.span, message).maybe_help(did_you_mean(&name.value, known))
+    Finding::error(Code::PathVariables, name.span, message).did_you_mean(&name.value, known)
 }
 
 pub(crate) fn unbound_variable(name: &str, span: Span, served: &OpKey) -> Finding {
@@ -83,7 +85,7 @@ pub(crate) fn unknown_pair_variable(name: &Spanned<String>, key: &OpKey) -> Find
         name.span,
         format!("`{}` is not a path variable of `{key}`", name.value),
     )
-    .maybe_help(did_you_mean(&name.value, known))
+    .did_you_mean(&name.value, known)
 }
 
 pub(crate) fn parameter_goes_nowhere(name: &str, span: Span, side: &str) -> Finding {
@@ -122,14 +124,15 @@ pub(crate) fn no_form_for_token(span: Span, key: &OpKey, side: &str) -> Finding 
 
 pub(crate) fn unknown_parameter(name: &Spanned<String>, key: &OpKey, known: &[&str]) -> Finding {
     // `drop` is valid in place of the parameter's new name.
-    let near = did_you_mean(&name.value, known.iter().copied().chain(["drop"]).collect::<Vec<_>>());
+    let words = known.iter().copied().chain(["drop"]);
     let all = if known.is_empty() { "it has none".to_owned() } else { format!("there are {}", list(known)) };
     Finding::error(
         Code::QueryParameter,
         name.span,
         format!("`{key}` has no query parameter `{}`", name.value),
     )
-    .help(near.unwrap_or(all))
+    .help(all)
+    .did_you_mean(&name.value, words)
 }
 
 pub(crate) fn parameter_style(
@@ -390,8 +393,9 @@ pub(crate) fn media_in_part(span: Span, what: &str, [from, to]: [&str; 2], stays
 
 pub(crate) fn unknown_media(named: &Spanned<String>, side: &str, what: &str, known: &[&str]) -> Finding {
     let message = format!("the {what} of `{side}` has no media type `{}`", named.value);
-    let near = did_you_mean(&named.value, known).unwrap_or_else(|| format!("it has {}", list(known)));
-    Finding::error(Code::MediaLine, named.span, message).help(near)
+    Finding::error(Code::MediaLine, named.span, message)
+        .help(format!("it has {}", list(known)))
+        .did_you_mean(&named.value, known)
 }
 
 pub(crate) fn media_of_no_passed(span: Span, what: &str) -> Finding {

@@ -3,7 +3,7 @@
 use super::super::proof::PlaceUse;
 use super::list;
 use crate::contract::{Contract, OpKey, Operation, Type};
-use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
+use crate::diagnostic::{Code, Finding, NameKind, Span, suggest};
 use crate::mapping::ast::Spanned;
 
 pub(crate) fn name_taken(name: &Spanned<String>) -> Finding {
@@ -38,13 +38,13 @@ pub(crate) fn unknown_call(written: &str, key: &OpKey, span: Span, contract: &Co
     let is_of_method = same.is_some();
     let near = suggest(&shown, known.iter().map(|(form, _)| form));
     let near = near.and_then(|near| known.iter().find(|(form, _)| form == near)).map(|(_, name)| name);
-    Finding::error(
-        Code::UnknownOperation,
-        span,
-        format!("`{written}` is not an operation of `{}`", contract.name),
-    )
-    .maybe_help(near.map(|name| format!("did you mean `{name}`?")).or(same))
-    .of_method(is_of_method)
+    let message = format!("`{written}` is not an operation of `{}`", contract.name);
+    let finding =
+        Finding::error(Code::UnknownOperation, span, message).maybe_help(same).of_method(is_of_method);
+    match near {
+        Some(name) => finding.suggest(name),
+        None => finding,
+    }
 }
 
 /// Returns a hint with the methods of an existing path.
@@ -55,13 +55,13 @@ pub(super) fn same_path(key: &OpKey, contract: &Contract) -> Option<String> {
 }
 
 pub(crate) fn unknown_variable(text: &str, span: Span, key: &OpKey, known: &[&str]) -> Finding {
-    let near = did_you_mean(text, known.to_vec());
     let all = match known.is_empty() {
         true => "it has none; another place is written `{$.step.body.field}`".to_owned(),
         false => format!("there are {}; another place is written `{{$.step.body.field}}`", list(known)),
     };
     Finding::error(Code::PathVariables, span, format!("`{text}` is not a path variable of `{key}`"))
-        .help(near.unwrap_or(all))
+        .help(all)
+        .did_you_mean(text, known)
 }
 
 pub(crate) fn body_not_taken(span: Span, key: &OpKey) -> Finding {

@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::contract::{Enum, Literal, Type};
-use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span};
 use crate::mapping::ast::Spanned;
 
 pub(crate) fn condition_without_place(span: Span) -> Finding {
@@ -26,7 +26,6 @@ pub(crate) fn not_a_scalar(span: Span) -> Finding {
 
 pub(crate) fn impossible_value(value: &Literal, span: Span, ty: &Type, listed: Option<&Enum>) -> Finding {
     let values: Vec<String> = listed.into_iter().flat_map(|e| &e.values).map(ToString::to_string).collect();
-    let near = did_you_mean(&value.to_string(), &values);
     let open = match listed {
         Some(listed) if listed.open => {
             "; where others can come, list it in the contract under `x-values-seen`"
@@ -38,7 +37,8 @@ pub(crate) fn impossible_value(value: &Literal, span: Span, ty: &Type, listed: O
         false => format!("the contract lists {}{open}", list(&values)),
     };
     Finding::error(Code::CellValue, span, format!("`{value}` is not a value that can be here"))
-        .help(near.unwrap_or(all))
+        .help(all)
+        .did_you_mean(&value.to_string(), &values)
 }
 
 pub(crate) fn condition_cell(span: Span) -> Finding {
@@ -89,9 +89,9 @@ pub(crate) fn empty_column(span: Span) -> Finding {
 }
 
 pub(crate) fn unknown_outcome(name: &Spanned<String>, known: &[&str]) -> Finding {
-    let near = did_you_mean(&name.value, known.to_vec());
     Finding::error(Code::Outcome, name.span, format!("there is no outcome `{}`", name.value))
-        .help(near.unwrap_or_else(|| format!("there are {}", list(known))))
+        .help(format!("there are {}", list(known)))
+        .did_you_mean(&name.value, known)
         .with_declarations(NameKind::Outcome, &name.value)
 }
 

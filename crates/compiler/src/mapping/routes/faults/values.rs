@@ -2,7 +2,7 @@
 
 use super::list;
 use crate::contract::Type;
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, Span};
 use crate::mapping::ast::Spanned;
 use crate::mapping::literal::Misfit;
 use std::collections::BTreeSet;
@@ -65,9 +65,9 @@ pub(crate) fn wrong_form(span: Span, found: &str, wanted: &Type) -> Finding {
 }
 
 pub(crate) fn unknown_field(name: &str, span: Span, known: &[&str]) -> Finding {
-    let near = did_you_mean(name, known.to_vec());
     Finding::error(Code::UnknownField, span, format!("the contract has no field `{name}` here"))
-        .help(near.unwrap_or_else(|| format!("there are {}", list(known))))
+        .help(format!("there are {}", list(known)))
+        .did_you_mean(name, known)
 }
 
 pub(crate) fn missing_field(name: &str, span: Span) -> Finding {
@@ -174,13 +174,12 @@ pub(crate) fn unknown_placeholder(
     reason: &Spanned<String>,
     known: &BTreeSet<String>,
 ) -> Finding {
-    let near = did_you_mean(&name.value, known);
     Finding::error(
         Code::Placeholder,
         name.span,
         format!("`{}` has no placeholder `{}`", reason.value, name.value),
     )
-    .maybe_help(near)
+    .did_you_mean(&name.value, known)
 }
 
 pub(crate) fn single_backwards(span: Span) -> Finding {
