@@ -8,7 +8,6 @@ use std::io::{self, IsTerminal};
 use std::path::Path;
 use std::process::ExitCode;
 use switchback_compiler::mapping::Compiled;
-use switchback_compiler::mapping::examples::fill_open_places;
 use switchback_compiler::mapping::kept;
 use switchback_engine::translate::example::{Outcome, Report, Unreached, run_with};
 use switchback_json::Value;
@@ -75,7 +74,7 @@ fn bless(compiled: &Compiled, report: &Report, folder: &Path) -> io::Result<()> 
         .iter()
         .map(|outcome| if holds(outcome) { outcome.found.clone() } else { Vec::new() })
         .collect();
-    for (file, text) in fill_open_places(compiled, &found) {
+    for (file, text) in compiled.fill_open_places(&found) {
         let path = folder.join(compiled.sources.name(file));
         std::fs::write(&path, text)?;
         eprintln!("filled in {}", path.display());

@@ -1,18 +1,17 @@
 //! `compare:` of `pack.yaml`: checks the declarations of types against the contracts, and lowers
 //! them to the places of each operation's responses that contain values of those types.
-//! `disclosures` lowers the rules for displaying values.
+//! `disclosures` lowers the rules for displaying values, after this module.
 
 use super::ast::{CompareType, FieldPlace, Manifest, Spanned};
-use super::disclosures::DeclaredPlaces as Shown;
-use super::{disclosures, faults, origin};
+use super::{faults, origin};
 use crate::contract::{
     Additional, Contract, Operation, Reference, StatusPattern, Type, TypeId, TypeIn, TypeKind, Types,
 };
 use crate::diagnostic::{Findings, Sources};
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
-use switchback_plan::{CompareKind, CompareRule, Disclosures};
+use switchback_plan::{CompareKind, CompareRule};
 
 /// Maximum number of times that a type is entered within itself.
 const REPEATS_MAX: usize = 2;
@@ -35,11 +34,47 @@ pub(super) struct Comparisons<'a> {
 struct TypeDisclosure<'a> {
     written: &'a CompareType,
     /// The declared rules for displaying values.
-    shown: Shown,
+    shown: DeclaredPlaces,
     /// `is_answered`: whether a response or event contains a value of the type. `is_used`: whether
     /// any message does.
     is_answered: Cell<bool>,
     is_used: Cell<bool>,
+}
+
+/// Declarations for a type and for places within it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub(super) struct DeclaredPlaces {
+    pub(super) is_secret: bool,
+    pub(super) is_harmless: bool,
+    pub(super) members: BTreeMap<String, DeclaredPlaces>,
+}
+
+impl DeclaredPlaces {
+    fn new<'p>(
+        secret: impl IntoIterator<Item = &'p FieldPlace>,
+        harmless: impl IntoIterator<Item = &'p FieldPlace>,
+    ) -> DeclaredPlaces {
+        let mut declared = DeclaredPlaces::default();
+        secret.into_iter().for_each(|place| declared.at(place).is_secret = true);
+        harmless.into_iter().for_each(|place| declared.at(place).is_harmless = true);
+        declared
+    }
+
+    fn at(&mut self, place: &FieldPlace) -> &mut DeclaredPlaces {
+        place.0.iter().fold(self, |declared, name| declared.members.entry(name.clone()).or_default())
+    }
+
+    /// Returns the union of two sets of declarations.
+    pub(super) fn and(&self, other: &DeclaredPlaces) -> DeclaredPlaces {
+        let mut both = self.clone();
+        both.is_secret |= other.is_secret;
+        both.is_harmless |= other.is_harmless;
+        for (name, declared) in &other.members {
+            let member = both.members.entry(name.clone()).or_default();
+            *member = member.and(declared);
+        }
+        both
+    }
 }
 
 /// Checks the declarations of a pack.
@@ -62,7 +97,7 @@ pub(super) fn check<'a>(
         let places = |places: &'a [Spanned<FieldPlace>]| places.iter().map(|place| &place.value);
         let declared = TypeDisclosure {
             written,
-            shown: Shown::new(places(&written.secret), places(&written.harmless)),
+            shown: DeclaredPlaces::new(places(&written.secret), places(&written.harmless)),
             is_answered: Cell::new(false),
             is_used: Cell::new(false),
         };
@@ -224,11 +259,6 @@ impl Comparisons<'_> {
         rules
     }
 
-    /// Returns the display rules for the messages of each side.
-    pub(super) fn disclosures(&self) -> [Disclosures; 2] {
-        [0, 1].map(|side| disclosures::of_side(self, side))
-    }
-
     /// Returns whether a type contains a declared type or refers to one.
     pub(super) fn holds_declared(&self, side: usize, ty: &Type) -> bool {
         let mut holds = false;
@@ -241,7 +271,7 @@ impl Comparisons<'_> {
     }
 
     /// Returns the display rules of a declared type, and marks it as used.
-    pub(super) fn disclosure(&self, side: usize, name: &str) -> Option<&Shown> {
+    pub(super) fn disclosure(&self, side: usize, name: &str) -> Option<&DeclaredPlaces> {
         let declared = self.types[side].get(name)?;
         declared.is_used.set(true);
         Some(&declared.shown)
@@ -249,7 +279,7 @@ impl Comparisons<'_> {
 
     /// Reports declarations of types that no message contains, and comparison rules for types that
     /// no response contains, independently of the routes. Call it after
-    /// [`Comparisons::disclosures`], which marks used types.
+    /// `disclosures::of_side`, which marks used types.
     pub(super) fn report_unused(&self, findings: &mut Findings) {
         for (side, contract) in
             self.contracts.iter().enumerate().filter(|(side, _)| !self.types[*side].is_empty())
@@ -435,7 +465,7 @@ mod tests {
         };
         let declared = TypeDisclosure {
             written: &written,
-            shown: Shown::new([], []),
+            shown: DeclaredPlaces::new([], []),
             is_answered: Cell::new(false),
             is_used: Cell::new(false),
         };

@@ -8,10 +8,13 @@ use super::corrections::{self, Corrections, PASSES_MAX};
 use super::lens::{LensEnv, Lenses, Supply};
 use super::load::{self, PackSource, Texts};
 use super::names::PackNames;
-use super::{compare, conformance, errors, events, examples, hosts, made, manifest, routes, texts};
+use super::{
+    compare, conformance, disclosures, errors, events, examples, hosts, made, manifest, routes, texts,
+};
 use crate::contract::{Contract, Proven};
-use crate::diagnostic::{Aspect, Findings, Sources, Span};
+use crate::diagnostic::{Aspect, FileId, Findings, Sources, Span};
 use std::sync::Arc;
+use switchback_json::Value;
 use switchback_plan::{self as plan, Direction, Pack, SideId};
 
 /// Result of compiling a pack's files.
@@ -24,7 +27,7 @@ pub struct Compiled {
     /// `None` if a finding is an error.
     pub pack: Option<Arc<Pack>>,
     /// The parsed mapping files; `None` if the manifest or a contract cannot be read.
-    pub(super) program: Option<ProgramDecl>,
+    program: Option<ProgramDecl>,
     /// Old side first; `None` if the manifest or a contract cannot be read.
     pub contracts: Option<[Contract; 2]>,
 }
@@ -40,6 +43,15 @@ impl Compiled {
     /// cannot be read.
     pub fn shapes_declared(&self) -> Option<usize> {
         self.program.as_ref().map(|program| program.shapes.len())
+    }
+
+    /// Returns the texts of all files with open values of examples (`?`), filled in.
+    ///
+    /// `found` contains, for each example of the program, the values of its open places in the
+    /// order of their appearance. Examples without values remain unchanged.
+    pub fn fill_open_places(&self, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+        let fill = |program| examples::fill_open_places(program, &self.sources, found);
+        self.program.as_ref().map(fill).unwrap_or_default()
     }
 }
 
@@ -201,7 +213,7 @@ fn lower(
     let harvests = routes::harvests(&env, program, findings);
     let archives = archives.lower(&env, findings);
     let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
-    let disclosures = comparisons.disclosures().map(Arc::new);
+    let disclosures = [0, 1].map(|side| Arc::new(disclosures::of_side(&comparisons, side)));
     let events = events::compile(world, &lenses, &comparisons, findings);
     // Checks for unused items run last, because every step above marks the items that it uses.
     comparisons.report_unused(findings);

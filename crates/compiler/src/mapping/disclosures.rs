@@ -2,55 +2,18 @@
 //! declarations of `compare.types` from types to the bodies, paths, queries and headers of
 //! operations.
 
-use super::ast::FieldPlace;
-use super::compare::Comparisons;
+use super::compare::{Comparisons, DeclaredPlaces};
 use super::events;
 use crate::contract::{
     Additional, Contract, Literal, Operation, Parameter, ScalarKind, Segment, StatusPattern, Type, TypeId,
     TypeKind, Webhook,
 };
 use http::Method;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_plan::{
     Disclosure, DisclosureId, Disclosures, OperationDisclosure, SegmentDisclosure, StatusFrom,
 };
-
-/// Declarations for a type and for places within it.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
-pub(super) struct DeclaredPlaces {
-    is_secret: bool,
-    is_harmless: bool,
-    members: BTreeMap<String, DeclaredPlaces>,
-}
-
-impl DeclaredPlaces {
-    pub(super) fn new<'p>(
-        secret: impl IntoIterator<Item = &'p FieldPlace>,
-        harmless: impl IntoIterator<Item = &'p FieldPlace>,
-    ) -> DeclaredPlaces {
-        let mut declared = DeclaredPlaces::default();
-        secret.into_iter().for_each(|place| declared.at(place).is_secret = true);
-        harmless.into_iter().for_each(|place| declared.at(place).is_harmless = true);
-        declared
-    }
-
-    fn at(&mut self, place: &FieldPlace) -> &mut DeclaredPlaces {
-        place.0.iter().fold(self, |declared, name| declared.members.entry(name.clone()).or_default())
-    }
-
-    /// Returns the union of two sets of declarations.
-    fn and(&self, other: &DeclaredPlaces) -> DeclaredPlaces {
-        let mut both = self.clone();
-        both.is_secret |= other.is_secret;
-        both.is_harmless |= other.is_harmless;
-        for (name, declared) in &other.members {
-            let member = both.members.entry(name.clone()).or_default();
-            *member = member.and(declared);
-        }
-        both
-    }
-}
 
 /// Returns the display rules for all messages of a side.
 pub(super) fn of_side(comparisons: &Comparisons<'_>, side: usize) -> Disclosures {

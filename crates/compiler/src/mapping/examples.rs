@@ -2,7 +2,6 @@
 //! `translate::example` runs them.
 
 use super::ast::{self, ExampleAnswer, ProgramDecl, Spanned};
-use super::compile::Compiled;
 use super::literal::json;
 use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span, did_you_mean};
 use crate::yaml::Node;
@@ -232,15 +231,12 @@ pub(super) fn is_open(node: &Node) -> bool {
     node.as_str() == Some(OPEN)
 }
 
-/// Returns the texts of all files with open values, filled in.
-///
-/// `found` contains, for each example of the program, the values of its open places in the order of
-/// their appearance. Examples without values remain unchanged.
-pub fn fill_open_places(compiled: &Compiled, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
-    compiled.program.as_ref().map_or(Vec::new(), |program| filled_in(program, &compiled.sources, found))
-}
-
-fn filled_in(program: &ProgramDecl, sources: &Sources, found: &[Vec<Value>]) -> Vec<(FileId, String)> {
+/// Returns the texts of all files with open values, filled in; see `Compiled::fill_open_places`.
+pub(super) fn fill_open_places(
+    program: &ProgramDecl,
+    sources: &Sources,
+    found: &[Vec<Value>],
+) -> Vec<(FileId, String)> {
     let mut edits: Vec<(Span, String)> = Vec::new();
     for (example, values) in program.examples.iter().zip(found) {
         let spans = open_places(example);
@@ -395,7 +391,7 @@ examples:
         let value = Value::parse(value.as_bytes(), &switchback_json::Limits::DOCUMENT).unwrap();
         let (program, sources, ..) = read(text);
         let found = [vec![value.clone()], vec![Value::string("done")], Vec::new()];
-        let texts = filled_in(&program, &sources, &found);
+        let texts = fill_open_places(&program, &sources, &found);
         let [(_, text)] = &texts[..] else { panic!("one file is changed") };
         assert!(text.contains("body: {a b: [1.50, null, 'no', 'it''s', 'x: y', \"é\\n\", '7', '', plain text], more: {'true': {}}}}   # kept"), "{text}");
         let (_, _, examples, found) = read(text);

@@ -9,7 +9,7 @@ mod corrections;
 mod disclosures;
 mod errors;
 mod events;
-pub mod examples;
+mod examples;
 mod expected;
 mod faults;
 mod form;
