@@ -1,26 +1,29 @@
 //! Builds the op of a shape in one direction, and the list of its losses.
 
+mod by_kind;
+mod object;
+mod others;
 mod rest;
 
-use super::account::{FoundField, field_at};
-use super::close::{self, CloseDraft, MemberClosing};
 use super::convert::{self, Lost, ParsedConversion, ReadyConversion};
-use super::line::{LineKind, ShapeLine, ShapeLines, SpannedPlace};
-use super::others::is_others;
-use super::presence::MappedValue;
-use super::{BuiltKey, Lens, Lenses, Partial, Supply, faults, loss, object};
+use super::facts::{closed_values, items_of};
+use super::fields::{self, FoundField, SpannedPlace, field_at, is_others};
+use super::line::{LineKind, ShapeLine, ShapeLines};
+use super::loss::{self, Losses};
+use super::presence::{self, MappedValue};
+use super::{Direction, Lens, Lenses, Partial, Supply, faults};
 use crate::contract::{
     Access, Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
 };
 use crate::diagnostic::{Findings, Span};
-use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, ShapeUse, Spanned};
+use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, ShapeUse};
 use crate::mapping::literal;
 use crate::yaml::Node;
-use std::collections::{BTreeMap, BTreeSet};
+use object::{MemberClosing, ObjectDraft};
 use switchback_plan::convert::{Conversion, Otherwise};
 use switchback_plan::{
-    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, Member, MemberAction, Message, Narrow, Note,
-    NoteKind, ObjectOp, Origin, Others, Raw, SettingKind, SideId, ValueOp,
+    Absent, Captured, Class, CloseFrom, Emit, Key, Loss, MemberAction, Message, Note, NoteKind, Origin, Raw,
+    SettingKind, SideId, ValueOp,
 };
 
 /// Builds the op of `lines` towards side `to`. Returns `None` if it reports an error.
@@ -35,28 +38,22 @@ pub(super) fn build(
     findings: &mut Findings,
 ) -> Option<Lens> {
     let mark = findings.len();
-    let (to, from) = (to.place(), to.other().place());
+    let way = Direction::new(&lenses.world, to);
     let mut builder = LensBuilder {
         lenses,
         name,
         types,
-        to,
-        from,
+        way,
         with,
         findings,
-        members: BTreeMap::new(),
-        close: Vec::new(),
-        others: None,
-        captures: 0,
-        losses: Vec::new(),
-        partials: Vec::new(),
-        turns_away: false,
-        notes: Vec::new(),
-        refuses: Vec::new(),
-        around: BTreeSet::new(),
+        object: ObjectDraft::default(),
+        losses: Losses::new(way),
         mapped: Vec::new(),
-        class: Class::Tokens,
-        because: "it renames, drops and fills members where they stand".to_owned(),
+        lens: Lens {
+            class: Class::Tokens,
+            because: "it renames, drops and fills members where they stand".to_owned(),
+            ..Lens::keep()
+        },
     };
     builder.add_supplied(lines);
     // The order matters: lines claim members before `rest` collects the others, and presence is
@@ -66,54 +63,39 @@ pub(super) fn build(
     }
     builder.rest(lines);
     // Requires all lines, because several may move parts of the same object.
-    builder.lose_presence();
+    for (place, span) in presence::lost(&builder.mapped, types[way.from], types[way.to]) {
+        builder.losses.lose_partly(loss::path(&FieldPlace(place.to_vec())), span);
+    }
     builder.add_others(lines);
     let lens = builder.finish();
     (!findings.errors_since(mark)).then_some(lens)
 }
 
-pub(super) struct LensBuilder<'b, 'p> {
-    pub(super) lenses: &'b Lenses<'p>,
+struct LensBuilder<'b, 'p> {
+    lenses: &'b Lenses<'p>,
     name: &'b str,
-    pub(super) types: [TypeIn<'b>; 2],
-    pub(super) to: usize,
-    pub(super) from: usize,
-    pub(super) with: &'b Supply,
-    pub(super) findings: &'b mut Findings,
-    members: BTreeMap<String, MemberDraft>,
-    pub(super) close: Vec<CloseDraft>,
-    /// Treatment of undeclared members, once determined.
-    pub(super) others: Option<Others>,
-    captures: u16,
-    losses: Vec<Loss>,
-    partials: Vec<Partial>,
-    turns_away: bool,
-    notes: Vec<Note>,
-    pub(super) refuses: Vec<switchback_plan::ReasonId>,
-    /// Enclosing shapes under construction that this shape refers to.
-    around: BTreeSet<BuiltKey>,
+    /// By side.
+    types: [TypeIn<'b>; 2],
+    way: Direction<'b>,
+    with: &'b Supply,
+    findings: &'b mut Findings,
+    object: ObjectDraft,
+    losses: Losses<'b>,
     /// The moved values, for the analysis of presence.
-    pub(super) mapped: Vec<MappedValue>,
-    class: Class,
-    because: String,
-}
-
-/// A member before its index in the sorted list is known.
-pub(super) struct MemberDraft {
-    action: MemberAction,
-    capture: Option<u16>,
-    origin: Origin,
+    mapped: Vec<MappedValue>,
+    /// The result, without its op and losses.
+    lens: Lens,
 }
 
 impl<'b> LensBuilder<'b, '_> {
-    pub(super) fn origin(&self, span: Span) -> Origin {
-        self.lenses.origin(span)
+    fn origin(&self, span: Span) -> Origin {
+        self.way.world.origin(span)
     }
 
     fn line(&mut self, line: &ShapeLine<'_>) {
         match &line.what {
             LineKind::Both { places, shape, conversion, .. }
-                if is_others(&places[self.from].value, self.types[self.from]) =>
+                if is_others(&places[self.way.from].value, self.types[self.way.from]) =>
             {
                 self.both_others(line.span, places, *shape, *conversion);
             }
@@ -127,16 +109,16 @@ impl<'b> LensBuilder<'b, '_> {
                 self.by_kind(line.span, old, &new, *default);
             }
             LineKind::Only { side, place, fill } if is_others(&place.value, self.types[*side]) => {
-                if *side == self.from {
+                if *side == self.way.from {
                     self.leave_others(line.span, place, fill);
                 }
             }
-            LineKind::Only { side, place, fill } if *side == self.to => self.fill(line.span, place, fill),
+            LineKind::Only { side, place, fill } if *side == self.way.to => self.fill(line.span, place, fill),
             LineKind::Only { place, fill, .. } => self.leave(line.span, place, fill),
         }
     }
 
-    fn find(&self, side: usize, place: &FieldPlace) -> Option<FoundField<'_>> {
+    fn find(&self, side: usize, place: &FieldPlace) -> Option<FoundField<'b>> {
         // `account::check` has reported missing places.
         field_at(self.types[side], place).ok()
     }
@@ -150,36 +132,30 @@ impl<'b> LensBuilder<'b, '_> {
         defaults: [Option<&Node>; 2],
     ) {
         let Some(([read, built], op, absent)) = self.way(span, places, shape, conversion) else { return };
-        let (source, target) = (&places[self.from], &places[self.to]);
+        let (source, target) = (&places[self.way.from], &places[self.way.to]);
         if !read.required
             && conversion.is_none()
-            && defaults[self.to].is_none()
+            && defaults[self.way.to].is_none()
             && let Some(found) = defaults_differ(read.default, built.default)
         {
-            self.lose_narrower(&[found], (source, &target.value));
+            self.losses.narrow(&[found], &source.value, &target.value, source.span);
         }
         self.lose_one_way(read, built, (source, &target.value));
-        if defaults[self.to].is_some() && !read.required {
+        if defaults[self.way.to].is_some() && !read.required {
             // The default value of an absent source is not distinguishable on the way back.
-            self.lose_partly(loss::path(&source.value), span);
+            self.losses.lose_partly(loss::path(&source.value), span);
         }
         self.mapped.push(MappedValue {
             source: source.value.clone(),
             target: target.value.clone(),
             span,
             tells: !yields_nothing(&op) && defaults.iter().all(Option::is_none),
-            is_made: defaults[self.to].is_some() || absent.is_some(),
+            is_made: defaults[self.way.to].is_some() || absent.is_some(),
             is_left_out: yields_nothing(&op),
         });
-        let default = defaults[self.to].map(|node| {
+        let default = defaults[self.way.to].map(|node| {
             if literal::check(node, built.ty).is_err() {
-                self.findings.push(faults::literal(
-                    node.span,
-                    &target.value,
-                    built.ty,
-                    &self.lenses.world,
-                    self.to,
-                ));
+                self.findings.push(faults::literal(node.span, &target.value, built.ty, self.way.to()));
             }
             literal::json(node)
         });
@@ -187,13 +163,7 @@ impl<'b> LensBuilder<'b, '_> {
         let may_be_absent = !read.required || yields_nothing(&op);
         // An overlay falls back to the old value, so only a plain build needs a default.
         if may_be_absent && built.required && absent.is_none() && !self.with.over {
-            self.findings.push(faults::may_be_absent(
-                source,
-                target,
-                &self.lenses.world,
-                [self.from, self.to],
-                read.required,
-            ));
+            self.findings.push(faults::may_be_absent(source, target, self.way, read.required));
         }
         self.connect(span, &source.value, &target.value, op, absent);
     }
@@ -212,10 +182,10 @@ impl<'b> LensBuilder<'b, '_> {
         // The common case needs no buffer: the value is streamed under its new name.
         if let ([source], [target]) = (source.0.as_slice(), target.0.as_slice()) {
             let emit = MemberAction::Emit(Emit { name: Key::new(target), op });
-            self.member(source, origin.clone()).action = emit;
+            self.object.member(source, origin.clone()).action = emit;
             if let Some(value) = absent {
                 let what = MemberClosing::Unless { member: source.clone(), value };
-                self.close.push(CloseDraft { place: vec![target.clone()], what, origin });
+                self.object.close(std::slice::from_ref(target), what, origin);
             }
             return;
         }
@@ -225,55 +195,35 @@ impl<'b> LensBuilder<'b, '_> {
         let captured = Captured { slot, path, only: None, op };
         let absent = absent.map_or(Absent::Omit, Absent::Value);
         let what = MemberClosing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
-        self.close.push(CloseDraft { place: target.0.clone(), what, origin });
+        self.object.close(&target.0, what, origin);
     }
 
-    pub(super) fn member(&mut self, name: &str, origin: Origin) -> &mut MemberDraft {
-        let draft = || MemberDraft { action: MemberAction::Drop, capture: None, origin };
-        self.members.entry(name.to_owned()).or_insert_with(draft)
-    }
-
-    /// Reserves a name of the target: an undeclared member of the source with the same name must
-    /// not be written as well. Returns whether the source does not declare the name.
-    pub(super) fn shadow(&mut self, name: &str, origin: &Origin) -> bool {
-        let is_undeclared = !self.members.contains_key(name);
-        if is_undeclared {
-            let draft = MemberDraft { action: MemberAction::Shadowed, capture: None, origin: origin.clone() };
-            self.members.insert(name.to_owned(), draft);
-        }
-        is_undeclared
-    }
-
-    pub(super) fn capture(&mut self, name: &str, origin: &Origin, why: impl FnOnce() -> String) -> u16 {
+    /// Captures a member of the source, and returns its slot. `why` explains the class.
+    fn capture(&mut self, name: &str, origin: &Origin, why: impl FnOnce() -> String) -> u16 {
         self.raise(Class::Captures, why);
-        let next = self.captures;
-        let member = self.member(name, origin.clone());
-        // Lines that read the same member share its slot.
-        let slot = *member.capture.get_or_insert(next);
-        self.captures = self.captures.max(slot + 1);
-        slot
+        self.object.capture(name, origin)
     }
 
     fn raise(&mut self, class: Class, why: impl FnOnce() -> String) {
-        if class > self.class {
-            self.class = class;
-            self.because = why();
+        if class > self.lens.class {
+            self.lens.class = class;
+            self.lens.because = why();
         }
     }
 
     /// Returns the resolved ends of a line, the op for its value, and the value that is written if
     /// the source is absent.
-    pub(super) fn way(
+    fn way(
         &mut self,
         span: Span,
         places: &[SpannedPlace; 2],
         shape: Option<&ShapeUse>,
         conversion: Option<&ConversionUse>,
     ) -> Option<([FoundField<'b>; 2], ValueOp, Option<Raw>)> {
-        let (source, target) = (&places[self.from], &places[self.to]);
+        let (source, target) = (&places[self.way.from], &places[self.way.to]);
         // `account::check` has reported missing places.
-        let read = field_at(self.types[self.from], &source.value).ok()?;
-        let built = field_at(self.types[self.to], &target.value).ok()?;
+        let read = field_at(self.types[self.way.from], &source.value).ok()?;
+        let built = field_at(self.types[self.way.to], &target.value).ok()?;
         let (op, absent) = self.op(span, [read, built], (source, &target.value), shape, conversion)?;
         Some(([read, built], op, absent))
     }
@@ -288,26 +238,27 @@ impl<'b> LensBuilder<'b, '_> {
         conversion: Option<&ConversionUse>,
     ) -> Option<(ValueOp, Option<Raw>)> {
         let ([read, built], source) = (found, way.0);
-        let by_side = |a, b| if self.from == 0 { [a, b] } else { [b, a] };
+        let by_side = |a, b| if self.way.from == 0 { [a, b] } else { [b, a] };
         let known = by_side(Some(read.ty), Some(built.ty));
         let conversion = match conversion {
             Some(used) => {
-                Some((used, convert::parse_conversion(used, known, &self.lenses.world, self.findings)?))
+                Some((used, convert::parse_conversion(used, known, self.way.world, self.findings)?))
             }
             None => None,
         };
         match conversion {
             None => Some((self.value(read.ty, built.ty, way, shape)?, None)),
             Some((used, ParsedConversion::SingleInArray(elses))) => {
-                let (wrapped, array) = if self.to == 1 { (read.ty, built.ty) } else { (built.ty, read.ty) };
+                let (wrapped, array) =
+                    if self.way.to == 1 { (read.ty, built.ty) } else { (built.ty, read.ty) };
                 let TypeKind::Array(Array { items, .. }) = array.types.resolve(array.ty).kind else {
                     self.findings.push(faults::conversion(&used.name, "the new side must be a list"));
                     return None;
                 };
                 let item = array.types.at(items);
-                let (from, to) = if self.to == 1 { (wrapped, item) } else { (item, wrapped) };
-                if self.to == 0 && convert::is_not_single(array) {
-                    self.turns_away = true;
+                let (from, to) = if self.way.to == 1 { (wrapped, item) } else { (item, wrapped) };
+                if self.way.to == 0 && convert::is_not_single(array) {
+                    self.lens.turns_away = true;
                     if elses.0[0].is_said && !matches!(elses.0[0].otherwise, Otherwise::Error) {
                         self.findings.push(faults::single_else(&used.name));
                     }
@@ -315,10 +266,10 @@ impl<'b> LensBuilder<'b, '_> {
                         self.partial(used, array);
                     }
                 }
-                let mark = self.losses.len();
+                let mark = self.losses.all.len();
                 let inner = Box::new(self.value(from, to, way, shape)?);
-                self.inside_list(mark, if self.to == 1 { way.1 } else { &source.value });
-                Some((if self.to == 1 { ValueOp::Wrap(inner) } else { ValueOp::Unwrap(inner) }, None))
+                self.losses.move_into_list(mark, if self.way.to == 1 { way.1 } else { &source.value });
+                Some((if self.way.to == 1 { ValueOp::Wrap(inner) } else { ValueOp::Unwrap(inner) }, None))
             }
             Some((used, ParsedConversion::Convert(ready))) => {
                 if let Some(shape) = shape {
@@ -339,33 +290,33 @@ impl<'b> LensBuilder<'b, '_> {
         [read, built]: [TypeIn<'_>; 2],
         (source, target): (&SpannedPlace, &FieldPlace),
     ) -> Option<(ValueOp, Option<Raw>)> {
-        let way = faults::Direction { world: &self.lenses.world, from: self.from, to: self.to };
+        let way = self.way;
         let both = [read, built].map(|ty| match ready.each {
             None => Some(ty),
-            Some(_) => convert::items_of(ty),
+            Some(_) => items_of(ty),
         });
         let [Some(read), Some(built)] = both else {
             self.findings.push(faults::conversion(&used.name, "`each` is for a list on both sides"));
             return None;
         };
-        let said = &ready.elses.0[self.to];
+        let said = &ready.elses.0[self.way.to];
         let conversion =
-            Conversion { kind: ready.kind, forward: self.to == 1, otherwise: said.otherwise.clone() };
+            Conversion { kind: ready.kind, forward: self.way.to == 1, otherwise: said.otherwise.clone() };
         let place = match ready.each {
             None => loss::path(&source.value),
             Some(_) => format!("{}[*]", loss::path(&source.value)),
         };
         match convert::check(&conversion, read, built) {
             Err(why) => {
-                self.findings.push(faults::conversion_types(&used.name, &why, &way, read, built));
+                self.findings.push(faults::conversion_types(&used.name, &why, way, read, built));
                 return None;
             }
             Ok(Lost::Spelling) => {
-                self.lose_partly(place.clone(), span);
+                self.losses.lose_partly(place.clone(), span);
             }
             Ok(Lost::Besides) => {
                 for name in convert::passed_over(&conversion.kind, read) {
-                    self.lose_at(format!("{place}[*].{name}"), span);
+                    self.losses.lose_at(format!("{place}[*].{name}"), span);
                 }
             }
             Ok(Lost::Nothing) => {}
@@ -374,26 +325,24 @@ impl<'b> LensBuilder<'b, '_> {
         // Bounds of the target apply to results, so compare the values as converted.
         let mut exceeding = convert::exceeding(&conversion, read, built, self.message());
         exceeding.iter_mut().for_each(|found| found.path.insert_str(1, each));
-        self.lose_narrower(&exceeding, (source, target));
+        self.losses.narrow(&exceeding, &source.value, target, source.span);
         if convert::is_partial(&conversion.kind, conversion.from(), read) {
             // A fallback is only checked if it can occur.
             let misfit = said.literal.as_ref().filter(|literal| literal::check(literal, built).is_err());
             let finding = match (&said.otherwise, misfit) {
-                (_, Some(literal)) => {
-                    Some(faults::literal(literal.span, target, built, &self.lenses.world, self.to))
-                }
+                (_, Some(literal)) => Some(faults::literal(literal.span, target, built, self.way.to())),
                 (Otherwise::Keep, _) if !convert::may_stay(&conversion, read, built) => {
-                    Some(faults::else_keeps(&used.name, &way, built))
+                    Some(faults::else_keeps(&used.name, way, built))
                 }
                 _ => None,
             };
             self.findings.extend(finding);
-            self.turns_away |= matches!(said.otherwise, Otherwise::Error);
+            self.lens.turns_away |= matches!(said.otherwise, Otherwise::Error);
             match &said.otherwise {
                 Otherwise::Error if said.is_said => {}
                 Otherwise::Error => self.partial(used, read),
                 Otherwise::Keep | Otherwise::Drop | Otherwise::Value(_) => {
-                    self.lose_partly(place, span);
+                    self.losses.lose_partly(place, span);
                 }
             }
         }
@@ -408,12 +357,11 @@ impl<'b> LensBuilder<'b, '_> {
 
     /// Records a conversion that rejects valid values and has no fallback.
     fn partial(&mut self, used: &ConversionUse, read: TypeIn<'_>) {
-        let side = |at: usize| self.lenses.world.sides()[at].to_owned();
-        self.partials.push(Partial {
+        self.lens.partials.push(Partial {
             name: used.name.value.clone(),
             span: used.name.span,
-            from: side(self.from),
-            to: side(self.to),
+            from: self.way.from().to_owned(),
+            to: self.way.to().to_owned(),
             ty: read.ty.to_string(),
             wrote: None,
         });
@@ -427,37 +375,33 @@ impl<'b> LensBuilder<'b, '_> {
         (source, target): (&SpannedPlace, &FieldPlace),
         shape: Option<&ShapeUse>,
     ) -> Option<ValueOp> {
-        let way = faults::Direction { world: &self.lenses.world, from: self.from, to: self.to };
+        let way = self.way;
         let Some(shape) = shape else {
             match compare(from, to, self.message()) {
-                Ok(narrowings) => self.lose_narrower(&narrowings, (source, target)),
-                Err(why) => self.findings.push(faults::types(source, &why, &way, from, to)),
+                Ok(narrowings) => self.losses.narrow(&narrowings, &source.value, target, source.span),
+                Err(why) => self.findings.push(faults::types(source, &why, way, from, to)),
             }
             return Some(ValueOp::Keep);
         };
         if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable {
-            self.findings.push(faults::null_through_shape(&shape.name, &way, to.ty));
+            self.findings.push(faults::null_through_shape(&shape.name, way, to.ty));
         }
-        let types = if self.from == 0 { [from, to] } else { [to, from] };
+        let types = if self.way.from == 0 { [from, to] } else { [to, from] };
         let types = match shape.each_value {
             false => types,
             true => self.values_of(shape, types)?,
         };
         let lens =
-            self.lenses.body(shape, types, SideId(self.to as u8), &Supply::default(), self.findings)?;
+            self.lenses.body(shape, types, SideId(self.way.to as u8), &Supply::default(), self.findings)?;
         let lens = if shape.each_value { lens.each_value(&shape.name.value) } else { lens };
         for inner in &lens.losses {
             // Losses are relative to the inner value. Prefix them with the source, or with the
             // target if a replacement is written there.
             let outer = if inner.instead.is_none() { &source.value } else { target };
-            self.losses
-                .push(Loss { place: format!("{}{}", loss::path(outer), &inner.place[1..]), ..inner.clone() });
+            let place = format!("{}{}", loss::path(outer), &inner.place[1..]);
+            self.losses.all.push(Loss { place, ..inner.clone() });
         }
-        self.around.extend(lens.around.iter().cloned());
-        self.partials.extend(lens.partials.iter().cloned());
-        self.turns_away |= lens.turns_away;
-        self.notes.extend(lens.notes.iter().cloned());
-        self.refuses.extend(lens.refuses.iter().copied());
+        self.lens.add_part(&lens);
         let (class, because) = (lens.class, format!("within `{}`: {}", shape.name.value, lens.because));
         self.raise(class, || because);
         Some(lens.op)
@@ -474,7 +418,7 @@ impl<'b> LensBuilder<'b, '_> {
         };
         let values = maps.map(of);
         for side in [0, 1].into_iter().filter(|side: &usize| values[*side].is_none()) {
-            self.findings.push(faults::not_a_map(&shape.name, &self.lenses.world, side, maps[side].ty));
+            self.findings.push(faults::not_a_map(&shape.name, self.way.world.side(side), maps[side].ty));
         }
         Some([values[0]?, values[1]?])
     }
@@ -482,22 +426,23 @@ impl<'b> LensBuilder<'b, '_> {
     /// Adds a copy: written when `to` is built, dropped in the other direction.
     fn copy(&mut self, span: Span, to: usize, name: &SpannedPlace, from: &SpannedPlace) {
         let origin = self.origin(span);
-        if to != self.to {
-            self.member(&name.value.0[0], origin);
-            self.lose(&name.value, span);
+        if to != self.way.to {
+            self.object.member(&name.value.0[0], origin);
+            self.losses.lose(&name.value, span);
             return;
         }
-        let (Some(read), Some(built)) = (self.find(self.from, &from.value), self.find(self.to, &name.value))
+        let (Some(read), Some(built)) =
+            (self.find(self.way.from, &from.value), self.find(self.way.to, &name.value))
         else {
             return;
         };
-        let way = faults::Direction { world: &self.lenses.world, from: self.from, to: self.to };
+        let way = self.way;
         let wrong = assignable(read.ty, built.ty, self.message())
             .err()
-            .map(|why| faults::types(from, &why, &way, read.ty, built.ty));
+            .map(|why| faults::types(from, &why, way, read.ty, built.ty));
         let null = built.ty.types.resolve(built.ty.ty).nullable;
         let missing = (built.required && !null && !read.required)
-            .then(|| faults::may_be_absent(from, name, &self.lenses.world, [self.from, self.to], false));
+            .then(|| faults::may_be_absent(from, name, way, false));
         self.findings.extend(wrong.into_iter().chain(missing));
         let slot = self.capture(&from.value.0[0], &origin, || {
             format!("`{}` is shown a second time", name.value.0.join("."))
@@ -506,31 +451,31 @@ impl<'b> LensBuilder<'b, '_> {
         let captured = Captured { slot, path, only: None, op: ValueOp::Keep };
         let absent = if null { Absent::Value(Raw::from(&b"null"[..])) } else { Absent::Omit };
         let what = MemberClosing::From(CloseFrom::Captured { alternatives: vec![captured], absent });
-        self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
+        self.object.close(&name.value.0, what, origin);
     }
 
     fn constant(&mut self, span: Span, name: &SpannedPlace, values: &[Node; 2]) {
-        let (origin, value) = (self.origin(span), &values[self.to]);
+        let (origin, value) = (self.origin(span), &values[self.way.to]);
         let is_always = |found: FoundField<'_>| {
-            let read = literal::json(&values[self.from]);
-            let listed = convert::closed_values(found.ty);
+            let read = literal::json(&values[self.way.from]);
+            let listed = closed_values(found.ty);
             found.required
                 && !found.ty.types.resolve(found.ty.ty).nullable
                 && listed.is_some_and(|all| *all == [read.to_vec()])
         };
-        if !self.find(self.from, &name.value).is_some_and(is_always) {
+        if !self.find(self.way.from, &name.value).is_some_and(is_always) {
             // Any other value is replaced by the constant on the round trip.
-            self.lose_partly(loss::path(&name.value), span);
+            self.losses.lose_partly(loss::path(&name.value), span);
         }
         // Claim the member, or the source's value would pass as an undeclared one.
-        self.member(&name.value.0[0], origin.clone());
+        self.object.member(&name.value.0[0], origin.clone());
         let misfit = self
-            .find(self.to, &name.value)
+            .find(self.way.to, &name.value)
             .filter(|found| literal::check(value, found.ty).is_err())
-            .map(|found| faults::literal(value.span, &name.value, found.ty, &self.lenses.world, self.to));
+            .map(|found| faults::literal(value.span, &name.value, found.ty, self.way.to()));
         self.findings.extend(misfit);
         let what = MemberClosing::From(CloseFrom::Constant(literal::json(value)));
-        self.close.push(CloseDraft { place: name.value.0.clone(), what, origin });
+        self.object.close(&name.value.0, what, origin);
     }
 
     /// Adds a field that only the built side has.
@@ -539,35 +484,25 @@ impl<'b> LensBuilder<'b, '_> {
             return;
         }
         let types = self.types;
-        let Ok(found) = field_at(types[self.to], &at.value) else { return };
-        let (world, to, origin) = (self.lenses.world, self.to, self.origin(span));
+        let Ok(found) = field_at(types[self.way.to], &at.value) else { return };
+        let (world, to, origin) = (self.way.world, self.way.to, self.origin(span));
         let close = match fill {
             Fill::Value { value, despite_type } => {
                 match (literal::check(value, found.ty).is_ok(), despite_type) {
                     (false, None) => {
-                        self.findings.push(faults::literal(value.span, &at.value, found.ty, &world, to))
+                        self.findings.push(faults::literal(value.span, &at.value, found.ty, self.way.to()))
                     }
                     (true, Some(despite)) => {
                         self.findings.push(faults::despite_nothing(*despite, &at.value, found.ty))
                     }
                     (false, Some(_)) => {
-                        let text = format!(
-                            "`{}` is {}, not {}",
-                            at.value.0.join("."),
-                            String::from_utf8_lossy(&literal::json(value)),
-                            found.ty.ty
-                        );
-                        self.notes.push(Note {
-                            kind: NoteKind::Despite,
-                            name: None,
-                            text,
-                            origin: origin.clone(),
-                        });
+                        let place = at.value.0.join(".");
+                        self.note_despite(&place, &literal::json(value), &found.ty.ty.to_string(), span);
                     }
                     (true, None) => {}
                 }
                 let value = literal::json(value);
-                self.always(&at.value, &value, span);
+                self.losses.always(&at.value, &value, span);
                 CloseFrom::Constant(value)
             }
             Fill::Setting(name) => {
@@ -580,44 +515,51 @@ impl<'b> LensBuilder<'b, '_> {
                 CloseFrom::Setting(setting.index)
             }
             Fill::Absent | Fill::Refuse(_) if found.required && !self.with.over => {
-                self.findings.push(faults::absent_but_required(at, &world, to));
+                self.findings.push(faults::absent_but_required(at, self.way.to()));
                 return;
             }
             // The gateway overwrites this placeholder when it completes the response. It ensures
             // that the enclosing object is built.
             Fill::Nothing if self.is_paged(to, &at.value) => CloseFrom::Constant(Raw::from(&b"null"[..])),
             Fill::Nothing if found.required && !self.with.over => {
-                self.findings.push(faults::no_source(self.name, at, &world, to));
+                self.findings.push(faults::no_source(self.name, at, self.way.to()));
                 return;
             }
             Fill::Absent | Fill::Refuse(_) | Fill::Nothing => return,
         };
-        self.close.push(CloseDraft { place: at.value.0.clone(), what: MemberClosing::From(close), origin });
+        self.object.close(&at.value.0, MemberClosing::From(close), origin);
+    }
+
+    /// Notes a value that is meant to violate the type of its place.
+    fn note_despite(&mut self, place: &str, value: &Raw, ty: &str, span: Span) {
+        let text = format!("`{place}` is {}, not {ty}", String::from_utf8_lossy(value));
+        let origin = self.origin(span);
+        self.lens.notes.push(Note { kind: NoteKind::Despite, name: None, text, origin });
     }
 
     /// Drops a field that only the source has, or refuses the call.
     fn leave(&mut self, span: Span, at: &SpannedPlace, fill: &Fill) {
         let origin = self.origin(span);
-        if self.is_paged(self.from, &at.value) {
+        if self.is_paged(self.way.from, &at.value) {
             if at.value.0.len() == 1 {
-                self.member(&at.value.0[0], origin);
+                self.object.member(&at.value.0[0], origin);
             }
             return;
         }
         let Fill::Refuse(reason) = fill else {
             if at.value.0.len() == 1 {
-                self.member(&at.value.0[0], origin);
+                self.object.member(&at.value.0[0], origin);
             }
-            self.lose(&at.value, span);
+            self.losses.lose(&at.value, span);
             return;
         };
-        let Some(reason) = self.lenses.world.names.reason(reason, self.findings) else { return };
+        let Some(reason) = self.way.world.names.reason(reason, self.findings) else { return };
         if at.value.0.len() > 1 {
             self.findings.push(faults::refuse_within(at));
             return;
         }
-        self.refuses.push(reason);
-        self.member(&at.value.0[0], origin).action = MemberAction::Refuse(reason);
+        self.lens.refuses.push(reason);
+        self.object.member(&at.value.0[0], origin).action = MemberAction::Refuse(reason);
     }
 
     /// Returns whether the gateway reads and writes a place for paging.
@@ -631,12 +573,12 @@ impl<'b> LensBuilder<'b, '_> {
 
     /// Adds the fields that the route supplies under `with:`.
     fn add_supplied(&mut self, lines: &ShapeLines<'_>) {
-        let (world, to) = (self.lenses.world, self.to);
+        let to = self.way.to;
         for (index, name) in self.with.with.iter().enumerate() {
             let place = FieldPlace(vec![name.value.clone()]);
             let at = SpannedPlace { value: place, span: name.span };
             if field_at(self.types[to], &at.value).is_err() {
-                self.findings.push(faults::unknown_field(&at, 0, self.types[to], &world, to));
+                self.findings.push(faults::unknown_field(&at, 0, self.types[to], self.way.to()));
                 continue;
             }
             // A supplied value replaces the fill of a one-sided field, but conflicts with any other
@@ -650,59 +592,14 @@ impl<'b> LensBuilder<'b, '_> {
                 continue;
             }
             let what = MemberClosing::From(CloseFrom::Supplied(index as u16));
-            self.close.push(CloseDraft { place: at.value.0, what, origin: self.origin(name.span) });
+            let origin = self.origin(name.span);
+            self.object.close(&at.value.0, what, origin);
         }
     }
 
     /// Returns the kind of message that is built.
-    pub(super) fn message(&self) -> Option<Message> {
-        self.lenses.world.message(SideId(self.to as u8))
-    }
-
-    /// Moves the losses recorded since `mark` into the single element of a list at `list`.
-    /// Depending on the direction, these are losses of the source or replacements in the target.
-    fn inside_list(&mut self, mark: usize, list: &FieldPlace) {
-        let (list, reads) = (loss::path(list), self.to == 0);
-        for found in self.losses[mark..].iter_mut().filter(|found| found.instead.is_none() == reads) {
-            found.place.insert_str(list.len(), "[*]");
-        }
-    }
-
-    pub(super) fn lose(&mut self, place: &FieldPlace, span: Span) {
-        self.lose_at(loss::path(place), span);
-    }
-
-    fn lose_at(&mut self, place: String, span: Span) {
-        let side = self.lenses.world.program.manifest.sides[self.from].value.clone();
-        let origin = self.origin(span);
-        let loss =
-            Loss { side, place, instead: None, unless_found: false, partly: false, narrow: None, origin };
-        self.losses.push(loss);
-    }
-
-    /// Records a partial loss: some values of a place, or their spelling.
-    pub(super) fn lose_partly(&mut self, place: String, span: Span) {
-        // Report each place once, even if it loses both spellings and values.
-        if self.losses.iter().any(|loss| loss.partly && loss.place == place) {
-            return;
-        }
-        self.lose_at(place, span);
-        if let Some(loss) = self.losses.last_mut() {
-            loss.partly = true;
-        }
-    }
-
-    /// Records values that the contract of the target does not accept.
-    fn lose_narrower(&mut self, narrowings: &[Narrowing], (source, target): (&SpannedPlace, &FieldPlace)) {
-        for narrowing in narrowings {
-            let (side, place) = match narrowing.is_of_target {
-                true => (self.to, target),
-                false => (self.from, &source.value),
-            };
-            let side = self.lenses.world.program.manifest.sides[side].value.clone();
-            let origin = self.origin(source.span);
-            self.losses.push(lost(narrowing, side, &loss::path(place), origin));
-        }
+    fn message(&self) -> Option<Message> {
+        self.way.world.message(SideId(self.way.to as u8))
     }
 
     /// Records a field that one side has only in requests or only in responses, and the other in
@@ -738,97 +635,32 @@ impl<'b> LensBuilder<'b, '_> {
             let kept = place.0.len().saturating_sub(depth).max(1);
             FieldPlace(place.0[..kept.min(place.0.len())].to_vec())
         };
-        let source = Spanned { value: outer(&source.value), span: source.span };
-        self.lose_narrower(&[found], (&source, &outer(target)));
+        self.losses.narrow(&[found], &outer(&source.value), &outer(target), source.span);
     }
 
     /// Returns the number of objects around a place that are left out if its value is: each one
     /// requires what is within it.
     fn left_out_with(&self, place: &FieldPlace) -> usize {
-        let is_needed = |end: usize| close::is_needed(self.types[self.to], &place.0[..end]) == [true, false];
+        let is_needed =
+            |end: usize| fields::is_needed(self.types[self.way.to], &place.0[..end]) == [true, false];
         (2..=place.0.len()).rev().take_while(|end| is_needed(*end)).count()
     }
 
-    /// Records values of undeclared members that the contract of the target does not accept.
-    pub(super) fn lose_narrower_others(&mut self, narrowings: &[Narrowing], place: &FieldPlace, span: Span) {
-        for narrowing in narrowings {
-            let side = if narrowing.is_of_target { self.to } else { self.from };
-            let side = self.lenses.world.program.manifest.sides[side].value.clone();
-            let origin = self.origin(span);
-            self.losses.push(lost(narrowing, side, &loss::path(place), origin));
-        }
-    }
-
-    /// Records a field with a fixed value.
-    fn always(&mut self, place: &FieldPlace, value: &Raw, span: Span) {
-        let side = self.lenses.world.program.manifest.sides[self.to].value.clone();
-        let instead = Some(String::from_utf8_lossy(value).into_owned());
-        let (place, origin) = (loss::path(place), self.origin(span));
-        self.losses.push(Loss {
-            side,
-            place,
-            instead,
-            unless_found: false,
-            partly: false,
-            narrow: None,
-            origin,
-        });
-    }
-
     fn finish(self) -> Lens {
-        // The run time finds members by binary search, so they must be sorted by name. The map is.
-        let indexes: BTreeMap<&String, u16> = self.members.keys().zip(0..).collect();
-        let close = close::nest(&self.close, self.types[self.to], &indexes);
-        let members = self.members.into_iter().map(|(name, draft)| Member {
-            name: Key::new(&name),
-            action: draft.action,
-            capture: draft.capture,
-            origin: draft.origin,
-        });
-        let op = ObjectOp {
-            name: self.name.into(),
-            members: members.collect(),
-            others: self.others.unwrap_or(Others::Drop),
-            close,
-            captures: self.captures,
-            supplied: self.with.with.len() as u16,
-        };
-        let fields = object(self.types[self.to]).map(|object| &object.fields[..]).unwrap_or_default();
+        let built = self.types[self.way.to];
+        let fields = fields::object(built).map(|object| &object.fields[..]).unwrap_or_default();
         Lens {
-            op: ValueOp::Object(op.into()),
-            class: self.class,
-            because: self.because,
-            losses: self.losses,
+            op: ValueOp::Object(self.object.finish(self.name, built, self.with.with.len()).into()),
+            losses: self.losses.all,
             supplied: self.with.with.iter().map(|name| Key::new(&name.value)).collect(),
             fields: fields.iter().map(|field| Key::new(&field.name)).collect(),
-            notes: self.notes,
-            refuses: self.refuses,
-            partials: self.partials,
-            turns_away: self.turns_away,
-            around: self.around,
+            ..self.lens
         }
-    }
-}
-
-/// Converts a narrowing to a loss of the value at `place`.
-pub(in crate::mapping) fn lost(narrowing: &Narrowing, side: String, place: &str, origin: Origin) -> Loss {
-    Loss {
-        side,
-        place: format!("{place}{}", &narrowing.path[1..]),
-        instead: None,
-        unless_found: false,
-        partly: true,
-        narrow: Some(Narrow {
-            values: narrowing.values.clone(),
-            only_in: narrowing.only_in,
-            is_of_target: narrowing.is_of_target,
-        }),
-        origin,
     }
 }
 
 /// Returns whether an op may omit a value.
-pub(super) fn yields_nothing(op: &ValueOp) -> bool {
+fn yields_nothing(op: &ValueOp) -> bool {
     use switchback_plan::convert::ConversionKind;
     match op {
         ValueOp::Convert(Conversion { otherwise: Otherwise::Drop, .. }) => true,

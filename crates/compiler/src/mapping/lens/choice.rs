@@ -1,10 +1,11 @@
 //! Shapes over alternatives: selects which of several objects a value is, and the shape for it.
 
-use super::{BuiltKey, Lens, Lenses, Supply, faults, goes_but_for_null};
-use crate::contract::{Choice, Literal, Narrowing, Test, Type, TypeIn, TypeKind, compare};
+use super::{Direction, Lens, Lenses, Supply, faults};
+use crate::contract::{
+    Choice, Literal, Narrowing, Test, Type, TypeIn, TypeKind, assignable_but_for_null, compare,
+};
 use crate::diagnostic::Findings;
 use crate::mapping::ast::{ShapeDecl, Spanned};
-use std::collections::BTreeSet;
 use switchback_plan::{ChooseBy, ChooseOp, Class, Key, Loss, Origin, Raw, SideId, ValueOp};
 
 /// Returns whether a type is one of several objects.
@@ -45,7 +46,7 @@ pub(super) fn build(
 ) -> Option<Lens> {
     let mark = findings.len();
     let world = &lenses.world;
-    let way = faults::Direction { world, from: usize::from(to.other().0), to: usize::from(to.0) };
+    let way = Direction::new(world, to);
     let (read, built) = (types[way.from], types[way.to]);
     // The old value may be another alternative, so overlaying it could mix two objects.
     if with.over {
@@ -57,7 +58,7 @@ pub(super) fn build(
             // The check of the shape has reported that neither side has alternatives.
             return None;
         }
-        findings.push(faults::nothing_tells(shape.span, &way));
+        findings.push(faults::nothing_tells(shape.span, way));
         return None;
     };
     let mut readers: Vec<(&Spanned<String>, *const TypeKind)> = Vec::new();
@@ -67,13 +68,13 @@ pub(super) fn build(
         // Compare identities, because equal structures may be different alternatives.
         let is_meant = found.alternatives.iter().any(|one| identity(read.types.at(one)) == reads);
         if !is_meant {
-            findings.push(faults::no_such_alternative(name, world, way.from, read.ty));
-        } else if let Err(why) = goes_but_for_null(of[way.to], built)
+            findings.push(faults::no_such_alternative(name, way.from(), read.ty));
+        } else if let Err(why) = assignable_but_for_null(of[way.to], built)
             && !is_one_of(of[way.to], built)
         {
-            findings.push(faults::other_type(name, world, way.to, built.ty, &why));
+            findings.push(faults::other_type(name, way.to(), built.ty, &why));
         } else if let Some((first, _)) = readers.iter().find(|(_, other)| *other == reads) {
-            findings.push(faults::alternative_twice(name, first.span, world, way.from));
+            findings.push(faults::alternative_twice(name, first.span, way.from()));
         }
         readers.push((name, reads));
     }
@@ -83,8 +84,8 @@ pub(super) fn build(
         match readers.iter().find(|(_, reads)| *reads == identity(one)) {
             Some((name, _)) => arms.push(lenses.lens(&name.value, to, with, findings)?),
             None => match compare(one, built, world.message(to)) {
-                Ok(narrowings) => arms.push(copy_alternative(lenses, shape, &narrowings, &way)),
-                Err(why) => findings.push(faults::no_shape_for(shape.span, one.ty, &why, &way)),
+                Ok(narrowings) => arms.push(copy_alternative(shape, &narrowings, way)),
+                Err(why) => findings.push(faults::no_shape_for(shape.span, one.ty, &why, way)),
             },
         }
     }
@@ -92,20 +93,15 @@ pub(super) fn build(
         return None;
     }
     let name = shape.name.as_ref().map_or("in place", |name| name.value.as_str());
-    let origin = lenses.origin(shape.span);
+    let origin = world.origin(shape.span);
     Some(together(name, &found.test, arms, origin, with))
 }
 
 /// Returns the lens of an alternative that is copied.
-fn copy_alternative(
-    lenses: &Lenses<'_>,
-    shape: &crate::mapping::ast::ShapeDecl,
-    narrowings: &[Narrowing],
-    way: &faults::Direction<'_>,
-) -> Lens {
+fn copy_alternative(shape: &ShapeDecl, narrowings: &[Narrowing], way: Direction<'_>) -> Lens {
     let losses = narrowings.iter().map(|narrowing| {
-        let side = if narrowing.is_of_target { way.to } else { way.from };
-        super::lost(narrowing, lenses.world.sides()[side].to_owned(), "$", lenses.origin(shape.span))
+        let side = if narrowing.is_of_target { way.to() } else { way.from() };
+        super::lost(narrowing, side.to_owned(), "$", way.world.origin(shape.span))
     });
     Lens { losses: losses.collect(), ..Lens::keep() }
 }
@@ -120,40 +116,31 @@ fn together(name: &str, test: &Test, arms: Vec<Lens>, origin: Origin, with: &Sup
             ChooseBy::OwnField(fields.iter().map(|field| field.as_deref().map(Key::new)).collect())
         }
     };
-    let (mut losses, mut notes, mut refuses): (Vec<Loss>, _, _) = (Vec::new(), Vec::new(), Vec::new());
-    let (mut around, mut partials) = (BTreeSet::<BuiltKey>::new(), Vec::new());
-    let (mut class, mut ops) = (Class::Element, Vec::new());
+    let mut lens = Lens {
+        class: Class::Element,
+        because: "what is in an object tells which of several it is".to_owned(),
+        supplied: with.with.iter().map(|name| Key::new(&name.value)).collect(),
+        // An object that matches no alternative is rejected.
+        turns_away: true,
+        ..Lens::keep()
+    };
+    let mut ops = Vec::new();
     for arm in arms {
+        lens.add_part(&arm);
+        lens.class = lens.class.max(arm.class);
         for loss in arm.losses {
             let is_known = |known: &Loss| {
                 known.side == loss.side && known.place == loss.place && known.narrow == loss.narrow
             };
             // Alternatives often lose the same place. List it once.
-            if !losses.iter().any(is_known) {
-                losses.push(loss);
+            if !lens.losses.iter().any(is_known) {
+                lens.losses.push(loss);
             }
         }
-        notes.extend(arm.notes);
-        refuses.extend(arm.refuses);
-        around.extend(arm.around);
-        partials.extend(arm.partials);
-        class = class.max(arm.class);
         ops.push(arm.op);
     }
-    Lens {
-        op: ValueOp::Choose(ChooseOp { name: name.into(), by, arms: ops, origin }.into()),
-        class,
-        because: "what is in an object tells which of several it is".to_owned(),
-        losses,
-        supplied: with.with.iter().map(|name| Key::new(&name.value)).collect(),
-        fields: Vec::new(),
-        notes,
-        refuses,
-        partials,
-        // An object that matches no alternative is rejected.
-        turns_away: true,
-        around,
-    }
+    lens.op = ValueOp::Choose(ChooseOp { name: name.into(), by, arms: ops, origin }.into());
+    lens
 }
 
 fn raw(literal: &Literal) -> Raw {

@@ -1,10 +1,10 @@
 //! Compiles conversions, and checks whether they fit the types of their two places.
 
-use super::facts::{facts_of, is_digits};
+use super::facts::{closed_values, facts_of, is_digits, items_of, kinds_of};
 use super::{LensEnv, faults};
 use crate::contract::{
-    Additional, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind, compare_but_for_null,
-    exclusions, is_out_of_bounds,
+    Additional, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind,
+    assignable_but_for_null, compare_but_for_null, exclusions, is_out_of_bounds,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::ConversionUse;
@@ -15,7 +15,7 @@ use std::sync::Arc;
 use switchback_json::raw::Kind;
 use switchback_json::{Limits, Value};
 use switchback_plan::convert::{
-    Arguments, Conversion, ConversionKind, Facts, Given, Law, Otherwise, Spec, Table,
+    Arguments, Conversion, ConversionKind, Facts, Given, Law, Otherwise, SPECS, Spec, Table,
 };
 use switchback_plan::{Kinds, Message, Raw, SideId};
 
@@ -86,14 +86,6 @@ pub(crate) fn parse_conversion(
     Some(ParsedConversion::Convert(ReadyConversion { kind, elses, each: used.each }))
 }
 
-/// Returns the element type of a list.
-pub(crate) fn items_of(ty: TypeIn<'_>) -> Option<TypeIn<'_>> {
-    match ty.types.resolve(ty.ty).kind {
-        TypeKind::Array(array) => Some(ty.types.at(&array.items)),
-        _ => None,
-    }
-}
-
 /// Compiles a conversion by its name and arguments.
 fn kind(
     used: &ConversionUse,
@@ -102,7 +94,8 @@ fn kind(
     findings: &mut Findings,
 ) -> Option<ConversionKind> {
     let Some(spec) = Spec::by_name(&used.name.value) else {
-        findings.push(faults::unknown_conversion(&used.name));
+        let known = SPECS.iter().map(|spec| spec.name).chain([SINGLE_IN_ARRAY]).collect();
+        findings.push(faults::unknown_conversion(&used.name, known));
         return None;
     };
     match (spec.arguments, &used.arguments) {
@@ -263,24 +256,6 @@ fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
     Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })
 }
 
-/// Returns the JSON kinds of a type's values, including null.
-pub(in crate::mapping) fn kinds_of(ty: TypeIn<'_>) -> Kinds {
-    use crate::contract::JsonKind;
-    let resolved = ty.types.resolve(ty.ty);
-    let mut kinds =
-        Kinds { null: resolved.nullable || matches!(resolved.kind, TypeKind::Null), ..Kinds::default() };
-    for kind in ty.types.json_kinds(ty.ty) {
-        match kind {
-            JsonKind::Boolean => kinds.boolean = true,
-            JsonKind::Number => kinds.number = true,
-            JsonKind::String => kinds.string = true,
-            JsonKind::Array => kinds.array = true,
-            JsonKind::Object => kinds.object = true,
-        }
-    }
-    kinds
-}
-
 const ALL_KINDS: [(Kind, &str); 6] = [
     (Kind::Null, "null"),
     (Kind::Bool, "boolean"),
@@ -318,7 +293,7 @@ pub(in crate::mapping) fn check(
 ) -> Result<Lost, String> {
     let from_side = conversion.from();
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
-        super::goes_but_for_null(from, to).map_err(|why| why.to_string())?;
+        assignable_but_for_null(from, to).map_err(|why| why.to_string())?;
         let shown = !matches!(from.types.resolve(from.ty).kind, TypeKind::Any);
         if conversion.forward && shown && kinds_of(from).null {
             return Err(
@@ -574,19 +549,4 @@ fn check_table(
         }
     }
     Ok(())
-}
-
-/// Returns the values of a type with a closed list, as JSON, without null.
-pub(super) fn closed_values(ty: TypeIn<'_>) -> Option<Vec<Vec<u8>>> {
-    let TypeKind::Scalar(scalar) = ty.types.resolve(ty.ty).kind else { return None };
-    if scalar.kind == ScalarKind::Boolean && scalar.values.is_none() {
-        return Some(vec![b"true".to_vec(), b"false".to_vec()]);
-    }
-    let values = scalar.values.as_ref().filter(|values| !values.open)?;
-    let json = |value: &Literal| match value {
-        Literal::Boolean(value) => value.to_string().into_bytes(),
-        Literal::Number(text) => text.clone().into_bytes(),
-        Literal::String(text) => serde_json::Value::from(text.as_str()).to_string().into_bytes(),
-    };
-    Some(values.values.iter().map(json).collect())
 }

@@ -1,9 +1,8 @@
 //! Facts of a contract about the values at a place, as conversions need them.
 
-use super::convert::{closed_values, kinds_of};
-use crate::contract::{Array, Scalar, ScalarKind, TypeIn, TypeKind};
-use switchback_plan::Raw;
+use crate::contract::{Array, Literal, Scalar, ScalarKind, TypeIn, TypeKind};
 use switchback_plan::convert::Facts;
+use switchback_plan::{Kinds, Raw};
 
 /// Returns the facts of a type. Alternatives differ in kind, so each contributes the facts about
 /// its kind.
@@ -62,6 +61,47 @@ pub(super) fn is_digits(pattern: &str) -> bool {
         Some(rest) => digits(rest) || rest == "[1-9]",
         None => digits(inner) || inner == "[0-9]" || inner == "[1-9]",
     }
+}
+
+/// Returns the JSON kinds of a type's values, including null.
+pub(in crate::mapping) fn kinds_of(ty: TypeIn<'_>) -> Kinds {
+    use crate::contract::JsonKind;
+    let resolved = ty.types.resolve(ty.ty);
+    let mut kinds =
+        Kinds { null: resolved.nullable || matches!(resolved.kind, TypeKind::Null), ..Kinds::default() };
+    for kind in ty.types.json_kinds(ty.ty) {
+        match kind {
+            JsonKind::Boolean => kinds.boolean = true,
+            JsonKind::Number => kinds.number = true,
+            JsonKind::String => kinds.string = true,
+            JsonKind::Array => kinds.array = true,
+            JsonKind::Object => kinds.object = true,
+        }
+    }
+    kinds
+}
+
+/// Returns the element type of a list.
+pub(crate) fn items_of(ty: TypeIn<'_>) -> Option<TypeIn<'_>> {
+    match ty.types.resolve(ty.ty).kind {
+        TypeKind::Array(array) => Some(ty.types.at(&array.items)),
+        _ => None,
+    }
+}
+
+/// Returns the values of a type with a closed list, as JSON, without null.
+pub(super) fn closed_values(ty: TypeIn<'_>) -> Option<Vec<Vec<u8>>> {
+    let TypeKind::Scalar(scalar) = ty.types.resolve(ty.ty).kind else { return None };
+    if scalar.kind == ScalarKind::Boolean && scalar.values.is_none() {
+        return Some(vec![b"true".to_vec(), b"false".to_vec()]);
+    }
+    let values = scalar.values.as_ref().filter(|values| !values.open)?;
+    let json = |value: &Literal| match value {
+        Literal::Boolean(value) => value.to_string().into_bytes(),
+        Literal::Number(text) => text.clone().into_bytes(),
+        Literal::String(text) => serde_json::Value::from(text.as_str()).to_string().into_bytes(),
+    };
+    Some(values.values.iter().map(json).collect())
 }
 
 #[cfg(test)]

@@ -1,32 +1,11 @@
 //! Findings about shapes.
 
-use super::{LensEnv, Partial, object};
+use super::fields::{SpannedPlace, field_at, object};
+use super::{Direction, LensEnv, Partial};
 use crate::contract::{Difference, ScalarLimits, Type, TypeIn, TypeKind};
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
 use crate::mapping::ast::{FieldPlace, Spanned};
-use crate::mapping::lens::line::SpannedPlace;
-use switchback_plan::convert::{Arguments, SPECS};
-
-/// Direction of a translation.
-pub(super) struct Direction<'w> {
-    pub(super) world: &'w LensEnv<'w>,
-    pub(super) from: usize,
-    pub(super) to: usize,
-}
-
-impl Direction<'_> {
-    fn from(&self) -> &str {
-        side(self.world, self.from)
-    }
-
-    fn to(&self) -> &str {
-        side(self.world, self.to)
-    }
-}
-
-fn side<'w>(world: &'w LensEnv<'_>, side: usize) -> &'w str {
-    &world.program.manifest.sides[side].value
-}
+use switchback_plan::convert::Arguments;
 
 fn dotted_path(place: &FieldPlace) -> String {
     place.0.join(".")
@@ -49,7 +28,7 @@ pub(super) fn unknown_type(name: &Spanned<String>, world: &LensEnv<'_>, at: usiz
     Finding::error(
         Code::UnknownType,
         name.span,
-        format!("the contract of {} has no type `{}`", side(world, at), name.value),
+        format!("the contract of {} has no type `{}`", world.side(at), name.value),
     )
     .help("name a schema of its `components`")
     .did_you_mean(&name.value, known)
@@ -63,34 +42,28 @@ pub(super) fn not_an_object(name: &Spanned<String>, ty: &Type) -> Finding {
     )
 }
 
-pub(super) fn inline_not_an_object(span: Span, world: &LensEnv<'_>, at: usize, ty: &Type) -> Finding {
-    let message = format!("a shape in place relates objects, and the body of {} is {ty}", side(world, at));
+pub(super) fn inline_not_an_object(span: Span, side: &str, ty: &Type) -> Finding {
+    let message = format!("a shape in place relates objects, and the body of {} is {ty}", side);
     Finding::error(Code::ShapeType, span, message).help("name a shape, `[Shape]` for a list, or write `keep`")
 }
 
-pub(super) fn not_a_list(name: &Spanned<String>, world: &LensEnv<'_>, at: usize, ty: &Type) -> Finding {
-    let message = format!("`[{}]` is for lists, and {} has {ty} there", name.value, side(world, at));
+pub(super) fn not_a_list(name: &Spanned<String>, side: &str, ty: &Type) -> Finding {
+    let message = format!("`[{}]` is for lists, and {} has {ty} there", name.value, side);
     Finding::error(Code::ShapeType, name.span, message)
         .help(format!("write `{}` without brackets", name.value))
 }
 
-pub(super) fn not_a_map(name: &Spanned<String>, world: &LensEnv<'_>, at: usize, ty: &Type) -> Finding {
+pub(super) fn not_a_map(name: &Spanned<String>, side: &str, ty: &Type) -> Finding {
     let message = format!(
         "`each_value` is for maps, objects with `additionalProperties` alone, and {} has {ty} there",
-        side(world, at)
+        side
     );
     Finding::error(Code::ShapeType, name.span, message)
         .help("write `shape:` with a shape for the object, and a line for `'*'` in it")
 }
 
-pub(super) fn other_type(
-    name: &Spanned<String>,
-    world: &LensEnv<'_>,
-    at: usize,
-    ty: &Type,
-    why: &Difference,
-) -> Finding {
-    let message = format!("the shape `{}` is not for what {} has there, {ty}", name.value, side(world, at));
+pub(super) fn other_type(name: &Spanned<String>, side: &str, ty: &Type, why: &Difference) -> Finding {
+    let message = format!("the shape `{}` is not for what {} has there, {ty}", name.value, side);
     Finding::error(Code::ShapeType, name.span, message).help(format!("{why}"))
 }
 
@@ -125,13 +98,13 @@ pub(super) fn others_left_out(span: Span) -> Finding {
         .help("convert it with something that always gives a value, or turn it by a `shape:`")
 }
 
-pub(super) fn others_unaccounted(shape: Span, why: &Difference, way: &Direction<'_>) -> Finding {
+pub(super) fn others_unaccounted(shape: Span, why: &Difference, way: Direction<'_>) -> Finding {
     let message = format!(
         "no line for `*`: what {} has under names of its own does not go to {}",
         way.from(),
         way.to()
     );
-    let [old, new] = [0, 1].map(|at| side(way.world, at));
+    let [old, new] = [0, 1].map(|at| way.world.side(at));
     Finding::error(Code::Unaccounted, shape, message).help(format!(
         "{why}; add `'*': {{{new}: '*', shape: …}}` to `rename`, or `'*'` to `only: {{{old}: …}}` to drop them"
     ))
@@ -159,29 +132,18 @@ pub(super) fn alternative_of_alternatives(name: &Spanned<String>) -> Finding {
         .help("name a shape with lines for each alternative")
 }
 
-pub(super) fn no_such_alternative(
-    name: &Spanned<String>,
-    world: &LensEnv<'_>,
-    of: usize,
-    ty: &Type,
-) -> Finding {
-    let message =
-        format!("the shape `{}` is for none of what {} has here, {ty}", name.value, side(world, of));
+pub(super) fn no_such_alternative(name: &Spanned<String>, side: &str, ty: &Type) -> Finding {
+    let message = format!("the shape `{}` is for none of what {} has here, {ty}", name.value, side);
     Finding::error(Code::AlternativeShapes, name.span, message)
         .help("name a shape of one of the alternatives")
 }
 
-pub(super) fn alternative_twice(
-    name: &Spanned<String>,
-    first: Span,
-    world: &LensEnv<'_>,
-    of: usize,
-) -> Finding {
-    let message = format!("two shapes read the same alternative of {}", side(world, of));
+pub(super) fn alternative_twice(name: &Spanned<String>, first: Span, side: &str) -> Finding {
+    let message = format!("two shapes read the same alternative of {}", side);
     Finding::error(Code::AlternativeShapes, name.span, message).with_related(first, "the other one")
 }
 
-pub(super) fn no_shape_for(shape: Span, ty: &Type, why: &Difference, way: &Direction<'_>) -> Finding {
+pub(super) fn no_shape_for(shape: Span, ty: &Type, why: &Difference, way: Direction<'_>) -> Finding {
     let message = format!("no shape for {ty}, an alternative of {}", way.from());
     Finding::error(Code::AlternativeShapes, shape, message)
         .help(format!("{why}; add a shape that relates it to one of {}", way.to()))
@@ -193,7 +155,7 @@ pub(super) fn alternatives_over(shape: Span) -> Finding {
         .help("leave `over:` out: the value is replaced as one")
 }
 
-pub(super) fn nothing_tells(shape: Span, way: &Direction<'_>) -> Finding {
+pub(super) fn nothing_tells(shape: Span, way: Direction<'_>) -> Finding {
     let message = format!(
         "{} has one object here, and nothing tells which alternative of {} to build",
         way.from(),
@@ -203,28 +165,19 @@ pub(super) fn nothing_tells(shape: Span, way: &Direction<'_>) -> Finding {
         .help("serve one side only (`front:`), or build it in the route with `if`")
 }
 
-pub(super) fn unknown_field(
-    at: &SpannedPlace,
-    index: usize,
-    ty: TypeIn<'_>,
-    world: &LensEnv<'_>,
-    of: usize,
-) -> Finding {
+pub(super) fn unknown_field(at: &SpannedPlace, index: usize, ty: TypeIn<'_>, side: &str) -> Finding {
     let around = FieldPlace(at.value.0[..index].to_vec());
-    let inside = super::account::field_at(ty, &around).ok().and_then(|found| object(found.ty));
+    let inside = field_at(ty, &around).ok().and_then(|found| object(found.ty));
     let known: Vec<&str> =
         inside.map(|o| o.fields.iter().map(|f| f.name.as_str()).collect()).unwrap_or_default();
     let name = &at.value.0[index];
     let owner = if index == 0 { ty.ty.to_string() } else { format!("{} of {}", dotted_path(&around), ty.ty) };
     let all =
         format!("its fields are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
-    let finding = Finding::error(
-        Code::UnknownField,
-        at.span,
-        format!("`{name}` is not a field of {} {owner}", side(world, of)),
-    )
-    // A long list of fields would hide the finding.
-    .maybe_help((!known.is_empty() && known.len() <= 12).then_some(all));
+    let finding =
+        Finding::error(Code::UnknownField, at.span, format!("`{name}` is not a field of {} {owner}", side))
+            // A long list of fields would hide the finding.
+            .maybe_help((!known.is_empty() && known.len() <= 12).then_some(all));
     match at.value.0.as_slice() {
         [_] => finding.did_you_mean(name, known),
         // The name is only a part of the place.
@@ -232,8 +185,8 @@ pub(super) fn unknown_field(
     }
 }
 
-pub(super) fn claimed_twice(at: &SpannedPlace, first: Span, world: &LensEnv<'_>, of: usize) -> Finding {
-    let message = format!("`{}` of {} has two lines", dotted_path(&at.value), side(world, of));
+pub(super) fn claimed_twice(at: &SpannedPlace, first: Span, side: &str) -> Finding {
+    let message = format!("`{}` of {} has two lines", dotted_path(&at.value), side);
     Finding::error(Code::ClaimedTwice, at.span, message).with_related(first, "the other one")
 }
 
@@ -244,12 +197,12 @@ pub(super) fn unclaimed_field(
     world: &LensEnv<'_>,
     of: usize,
 ) -> Finding {
-    let field = super::account::field_at(types[of], place);
+    let field = field_at(types[of], place);
     let required = if field.is_ok_and(|found| found.required) { "required" } else { "optional" };
-    let (name, own, other) = (dotted_path(place), side(world, of), side(world, 1 - of));
+    let (name, own, other) = (dotted_path(place), world.side(of), world.side(1 - of));
     let message = format!("no line for `{name}` ({own}, {required})");
     // A field with the same name on the other side is probably its counterpart.
-    let twin = super::account::field_at(types[1 - of], place).is_ok();
+    let twin = field_at(types[1 - of], place).is_ok();
     let help = if twin {
         format!("{other} has it too: add it to `same`, or to `only: {{{own}: …}}` if they are not the same")
     } else {
@@ -258,11 +211,11 @@ pub(super) fn unclaimed_field(
     Finding::error(Code::Unaccounted, shape, message).help(help)
 }
 
-pub(super) fn empty_rest(span: Span, world: &LensEnv<'_>, of: usize) -> Finding {
+pub(super) fn empty_rest(span: Span, side: &str) -> Finding {
     Finding::error(
         Code::EmptyRest,
         span,
-        format!("every field of {} has a line: nothing is left for `rest`", side(world, of)),
+        format!("every field of {} has a line: nothing is left for `rest`", side),
     )
     .help("remove it")
 }
@@ -270,7 +223,7 @@ pub(super) fn empty_rest(span: Span, world: &LensEnv<'_>, of: usize) -> Finding 
 pub(super) fn types(
     at: &SpannedPlace,
     why: &Difference,
-    way: &Direction<'_>,
+    way: Direction<'_>,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
 ) -> Finding {
@@ -286,7 +239,7 @@ pub(super) fn types(
         .help(format!("{why}; convert it with `as:`, or turn it by a `shape:`"))
 }
 
-pub(super) fn null_through_shape(name: &Spanned<String>, way: &Direction<'_>, to: &Type) -> Finding {
+pub(super) fn null_through_shape(name: &Spanned<String>, way: Direction<'_>, to: &Type) -> Finding {
     let message = format!("{} may have null here, and {} needs {to}", way.from(), way.to());
     Finding::error(Code::Types, name.span, message).help("a shape passes null on")
 }
@@ -294,11 +247,10 @@ pub(super) fn null_through_shape(name: &Spanned<String>, way: &Direction<'_>, to
 pub(super) fn may_be_absent(
     source: &SpannedPlace,
     target: &SpannedPlace,
-    world: &LensEnv<'_>,
-    way: [usize; 2],
+    way: Direction<'_>,
     by_conversion: bool,
 ) -> Finding {
-    let [from, to] = way.map(|at| side(world, at));
+    let (from, to) = (way.from(), way.to());
     let why = if by_conversion { "may be left out by its conversion" } else { "may be absent" };
     let message = format!(
         "`{}` of {from} {why}, and `{}` of {to} is required",
@@ -308,18 +260,12 @@ pub(super) fn may_be_absent(
     Finding::error(Code::MayBeAbsent, source.span, message).help(format!("add `default: {{{to}: …}}`"))
 }
 
-pub(super) fn literal(
-    span: Span,
-    place: &FieldPlace,
-    ty: TypeIn<'_>,
-    world: &LensEnv<'_>,
-    of: usize,
-) -> Finding {
+pub(super) fn literal(span: Span, place: &FieldPlace, ty: TypeIn<'_>, side: &str) -> Finding {
     let bounds = match ty.types.resolve(ty.ty).kind {
         TypeKind::Scalar(scalar) if *scalar.limits != ScalarLimits::default() => " within bounds",
         _ => "",
     };
-    let (place, side) = (dotted_path(place), side(world, of));
+    let (place, side) = (dotted_path(place), side);
     let message = format!("this does not fit `{place}` of {side}, which is {}{bounds}", ty.ty);
     Finding::error(Code::LiteralType, span, message)
         .help("write a value of that type, or `{value: …, despite: type}` if it must be so")
@@ -348,14 +294,13 @@ pub(super) fn setting_type(name: &Spanned<String>, ty: TypeIn<'_>) -> Finding {
     )
 }
 
-pub(super) fn absent_but_required(at: &SpannedPlace, world: &LensEnv<'_>, of: usize) -> Finding {
-    let message =
-        format!("`{}` of {} is required and cannot be left out", dotted_path(&at.value), side(world, of));
+pub(super) fn absent_but_required(at: &SpannedPlace, side: &str) -> Finding {
+    let message = format!("`{}` of {} is required and cannot be left out", dotted_path(&at.value), side);
     Finding::error(Code::NoSource, at.span, message).help("give it a value, or `none` if a route supplies it")
 }
 
-pub(super) fn no_source(shape: &str, at: &SpannedPlace, world: &LensEnv<'_>, of: usize) -> Finding {
-    let (name, own) = (dotted_path(&at.value), side(world, of));
+pub(super) fn no_source(shape: &str, at: &SpannedPlace, side: &str) -> Finding {
+    let (name, own) = (dotted_path(&at.value), side);
     Finding::error(
         Code::NoSource,
         at.span,
@@ -367,8 +312,8 @@ pub(super) fn no_source(shape: &str, at: &SpannedPlace, world: &LensEnv<'_>, of:
 }
 
 /// A `rest` literal that does not fit some of the fields.
-pub(super) fn rest_misfits(span: Span, names: &[String], world: &LensEnv<'_>, of: usize) -> Finding {
-    let message = format!("this does not fit {} of {}", some(names), side(world, of));
+pub(super) fn rest_misfits(span: Span, names: &[String], side: &str) -> Finding {
+    let message = format!("this does not fit {} of {}", some(names), side);
     Finding::error(Code::LiteralType, span, message)
         .help("give these lines of their own under `only`, or write `{value: …, despite: type}`")
 }
@@ -385,14 +330,8 @@ fn some(names: &[String]) -> String {
     list + &more
 }
 
-pub(super) fn rest_has_no_source(
-    shape: &str,
-    span: Span,
-    names: &[String],
-    world: &LensEnv<'_>,
-    of: usize,
-) -> Finding {
-    let own = side(world, of);
+pub(super) fn rest_has_no_source(shape: &str, span: Span, names: &[String], side: &str) -> Finding {
+    let own = side;
     let message = format!("no source for {} ({own}, required) where `{shape}` builds {own}", some(names));
     Finding::error(Code::NoSource, span, message).help(format!(
         "give them lines under `only: {{{own}: …}}`, a value for all (`rest: {{{own}: null}}`), supply them under `with:`, or \
@@ -414,9 +353,7 @@ pub(super) fn supplied_twice(name: &Spanned<String>, line: Span) -> Finding {
     .with_related(line, "its line")
 }
 
-pub(super) fn unknown_conversion(name: &Spanned<String>) -> Finding {
-    let mut known: Vec<&str> = SPECS.iter().map(|spec| spec.name).collect();
-    known.push(super::convert::SINGLE_IN_ARRAY);
+pub(super) fn unknown_conversion(name: &Spanned<String>, known: Vec<&str>) -> Finding {
     let all = format!(
         "the conversions are {}",
         known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
@@ -477,7 +414,7 @@ pub(super) fn arguments_wrong(
 
 /// Inserts the names of the sides into an example.
 fn with_sides(example: &str, world: &LensEnv<'_>) -> String {
-    example.replace("OLD", side(world, 0)).replace("NEW", side(world, 1))
+    example.replace("OLD", world.side(0)).replace("NEW", world.side(1))
 }
 
 pub(super) fn not_of_each(name: &Spanned<String>) -> Finding {
@@ -498,7 +435,7 @@ pub(super) fn single_else(name: &Spanned<String>) -> Finding {
     .help("take a list apart in a route: `steps: [one: {pick: path, take: first}]`")
 }
 
-pub(super) fn else_keeps(name: &Spanned<String>, way: &Direction<'_>, to: TypeIn<'_>) -> Finding {
+pub(super) fn else_keeps(name: &Spanned<String>, way: Direction<'_>, to: TypeIn<'_>) -> Finding {
     let message = format!("`else: keep` may write what {} does not have there, {}", way.to(), to.ty);
     Finding::error(Code::ConversionTypes, name.span, message)
         .help("write `else:` with a literal, `drop` or `error`")
@@ -551,7 +488,7 @@ pub(super) fn conversion(name: &Spanned<String>, why: &str) -> Finding {
 pub(super) fn conversion_types(
     name: &Spanned<String>,
     why: &str,
-    way: &Direction<'_>,
+    way: Direction<'_>,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
 ) -> Finding {
@@ -591,18 +528,18 @@ pub(super) fn by_kind_other(new: &SpannedPlace, kind: &str, others: &[&str]) -> 
     Finding::error(Code::Types, new.span, message).help("a place of `by_kind` holds one kind of value")
 }
 
-pub(super) fn by_kind_chosen(new: &SpannedPlace, world: &LensEnv<'_>) -> Finding {
+pub(super) fn by_kind_chosen(new: &SpannedPlace, side: &str) -> Finding {
     let message = format!(
         "`{}` of {} is required, and `by_kind` writes one of its places only",
         dotted_path(&new.value),
-        side(world, 1)
+        side
     );
     Finding::error(Code::MayBeAbsent, new.span, message)
         .help("serve the other side only (`front:`), or build it over an old value")
 }
 
-pub(super) fn by_kind_silent(old: &SpannedPlace, world: &LensEnv<'_>) -> Finding {
-    let [own, other] = [0, 1].map(|at| side(world, at));
+pub(super) fn by_kind_silent(old: &SpannedPlace, way: Direction<'_>) -> Finding {
+    let (other, own) = (way.from(), way.to());
     let message = format!(
         "none of the places of {other} may be there, and `{}` of {own} is required",
         dotted_path(&old.value)

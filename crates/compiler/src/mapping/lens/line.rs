@@ -1,5 +1,6 @@
 //! Uniform representation of a shape's lines, including inherited ones.
 
+use super::fields::SpannedPlace;
 use super::{LensEnv, faults};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, Rest, ShapeDecl, ShapeUse, Spanned};
@@ -21,9 +22,6 @@ pub(super) struct ShapeLine<'p> {
     pub(super) span: Span,
     pub(super) what: LineKind<'p>,
 }
-
-/// A place and its span.
-pub(super) type SpannedPlace = Spanned<FieldPlace>;
 
 /// Content of a line.
 #[derive(Clone, Debug)]

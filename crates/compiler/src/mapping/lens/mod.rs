@@ -6,31 +6,31 @@
 
 mod account;
 mod build;
-mod by_kind;
 mod choice;
-mod close;
 mod convert;
 mod facts;
 mod faults;
+mod fields;
 mod line;
 mod loss;
-mod others;
 mod presence;
 
 pub(super) use convert::{
     Lost, ParsedConversion as ReadConversion, ReadyConversion, SINGLE_IN_ARRAY, check as check_conversion,
-    exceeding, is_partial, kinds_of, parse_conversion as read_conversion,
+    exceeding, is_partial, parse_conversion as read_conversion,
 };
 
-pub(super) use account::field_type;
-pub(super) use build::lost;
+pub(super) use facts::kinds_of;
+pub(super) use fields::field_type;
+pub(super) use loss::lost;
 
 use super::ast::{ProgramDecl, ShapeUse, Spanned};
 use super::literal;
 use super::names::PackNames;
-use crate::contract::{Array, Contract, Difference, Object, TypeIn, TypeKind, assignable_but_for_null};
+use crate::contract::{Array, Contract, TypeIn, TypeKind, assignable_but_for_null};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::Node;
+use fields::object;
 use line::ShapeLines;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -92,7 +92,21 @@ pub(crate) struct LensEnv<'p> {
     pub sources: &'p Sources,
 }
 
-impl LensEnv<'_> {
+impl<'p> LensEnv<'p> {
+    /// Returns the name of a side.
+    fn side(&self, side: usize) -> &'p str {
+        &self.program.manifest.sides[side].value
+    }
+
+    fn origin(&self, span: Span) -> Origin {
+        super::origin(self.sources, span)
+    }
+
+    /// Returns the names of the sides.
+    pub(crate) fn sides(&self) -> [&'p str; 2] {
+        [self.side(0), self.side(1)]
+    }
+
     /// Returns the kind of message whose bodies are built for a side, or `None` if both occur.
     pub(super) fn message(&self, to: SideId) -> Option<Message> {
         let is_answer = match self.program.manifest.serves {
@@ -103,6 +117,30 @@ impl LensEnv<'_> {
             serves => serves[to.place()],
         };
         Some(if is_answer { Message::Answer } else { Message::Request })
+    }
+}
+
+/// A direction between the sides of a pack.
+#[derive(Clone, Copy)]
+struct Direction<'p> {
+    world: &'p LensEnv<'p>,
+    from: usize,
+    to: usize,
+}
+
+impl<'p> Direction<'p> {
+    fn new(world: &'p LensEnv<'p>, to: SideId) -> Direction<'p> {
+        Direction { world, from: to.other().place(), to: to.place() }
+    }
+
+    /// Returns the name of the side that is read.
+    fn from(&self) -> &'p str {
+        self.world.side(self.from)
+    }
+
+    /// Returns the name of the side that is built.
+    fn to(&self) -> &'p str {
+        self.world.side(self.to)
     }
 }
 
@@ -148,13 +186,6 @@ pub(crate) struct Lens {
     turns_away: bool,
     /// Enclosing shapes under construction that this shape refers to.
     around: BTreeSet<BuiltKey>,
-}
-
-impl LensEnv<'_> {
-    /// Returns the names of the sides.
-    pub(crate) fn sides(&self) -> [&str; 2] {
-        self.program.manifest.sides.each_ref().map(|side| side.value.as_str())
-    }
 }
 
 impl<'p> Lenses<'p> {
@@ -261,8 +292,8 @@ impl<'p> Lenses<'p> {
         for side in [0, 1] {
             let (from, into) =
                 if side == to.place() { (of[side], types[side]) } else { (types[side], of[side]) };
-            if let Err(why) = goes_but_for_null(from, into) {
-                findings.push(faults::other_type(&used.name, &self.world, side, types[side].ty, &why));
+            if let Err(why) = assignable_but_for_null(from, into) {
+                findings.push(faults::other_type(&used.name, self.world.side(side), types[side].ty, &why));
                 return None;
             }
         }
@@ -291,7 +322,7 @@ impl<'p> Lenses<'p> {
             Otherwise::Drop => None,
             Otherwise::Value(value) if literal::check(said, built).is_ok() => Some(value),
             Otherwise::Keep | Otherwise::Value(_) => {
-                let side = self.world.sides()[to.place()];
+                let side = self.world.side(to.place());
                 findings.push(faults::shape_else(&used.name, said, built, side));
                 return Lens { partials: Vec::new(), ..lens };
             }
@@ -306,18 +337,11 @@ impl<'p> Lenses<'p> {
             // Null passes through a shape, so it only counts as rejected if the target does not
             // accept it.
             let null = is_any || kinds_of(built).null;
-            lens.attempt(instead, null, self.origin(said.span), self.side(to.other()))
+            let from = self.world.side(to.other().place());
+            lens.attempt(instead, null, self.world.origin(said.span), from)
         } else {
             lens
         }
-    }
-
-    fn side(&self, side: SideId) -> String {
-        self.world.sides()[side.place()].to_owned()
-    }
-
-    fn origin(&self, span: Span) -> Origin {
-        super::origin(self.world.sources, span)
     }
 
     /// Returns the op of an inline shape.
@@ -331,7 +355,7 @@ impl<'p> Lenses<'p> {
     ) -> Option<Lens> {
         for (side, ty) in types.iter().enumerate() {
             if object(*ty).is_none() {
-                findings.push(faults::inline_not_an_object(shape.span, &self.world, side, ty.ty));
+                findings.push(faults::inline_not_an_object(shape.span, self.world.side(side), ty.ty));
                 return None;
             }
         }
@@ -493,7 +517,7 @@ impl<'p> Lenses<'p> {
                 TypeKind::Array(Array { items, .. }) => elements[side] = ty.types.at(items),
                 TypeKind::Any => {}
                 _ => {
-                    findings.push(faults::not_a_list(&used.name, &self.world, side, ty.ty));
+                    findings.push(faults::not_a_list(&used.name, self.world.side(side), ty.ty));
                     return None;
                 }
             }
@@ -518,6 +542,15 @@ impl Lens {
             turns_away: false,
             around: BTreeSet::new(),
         }
+    }
+
+    /// Adds the properties of a lens for a part of the value, apart from its class and its losses.
+    fn add_part(&mut self, part: &Lens) {
+        self.notes.extend(part.notes.iter().cloned());
+        self.refuses.extend(part.refuses.iter().copied());
+        self.partials.extend(part.partials.iter().cloned());
+        self.turns_away |= part.turns_away;
+        self.around.extend(part.around.iter().cloned());
     }
 
     /// Returns a lens that refers back to an enclosing shape, which accounts for the losses.
@@ -552,9 +585,9 @@ impl Lens {
 
     /// Adds a fallback for values of side `from` that the lens rejects: `instead`, or omission.
     #[must_use]
-    fn attempt(self, instead: Option<Raw>, null: bool, origin: Origin, from: String) -> Lens {
+    fn attempt(self, instead: Option<Raw>, null: bool, origin: Origin, from: &str) -> Lens {
         let lost = Loss {
-            side: from,
+            side: from.to_owned(),
             place: "$".to_owned(),
             instead: None,
             unless_found: false,
@@ -591,20 +624,6 @@ impl Lens {
             ..self
         }
     }
-}
-
-/// Returns the object that a type is.
-fn object(ty: TypeIn<'_>) -> Option<&Object> {
-    match ty.types.resolve(ty.ty).kind {
-        TypeKind::Object(object) => Some(object),
-        _ => None,
-    }
-}
-
-/// Checks that values of one type fit another, except for null. Null passes through a shape, so
-/// each use checks whether its target accepts it.
-fn goes_but_for_null(from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), Difference> {
-    assignable_but_for_null(from, to)
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 //! assembled from parts, is represented only by its members. An empty one, or one without a
 //! required member, may therefore become absent.
 
-use super::build::LensBuilder;
-use super::{loss, object};
+use super::fields::{field_at, object};
 use crate::contract::TypeIn;
 use crate::diagnostic::Span;
 use crate::mapping::ast::FieldPlace;
@@ -22,62 +21,57 @@ pub(super) struct MappedValue {
     pub is_left_out: bool,
 }
 
-impl LensBuilder<'_, '_> {
-    /// Records the losses of presence. Call it after all lines are built.
-    pub(super) fn lose_presence(&mut self) {
-        let mapped = std::mem::take(&mut self.mapped);
-        let mut lost: Vec<(&[String], Span)> = self.untold(&mapped);
-        lost.extend(self.left_out(&mapped));
-        for (place, span) in lost {
-            self.lose_partly(loss::path(&FieldPlace(place.to_vec())), span);
-        }
-    }
+/// Returns the source places whose presence is lost. `read` and `built` are the types of both ends.
+pub(super) fn lost<'c>(
+    mapped: &'c [MappedValue],
+    read: TypeIn<'_>,
+    built: TypeIn<'_>,
+) -> Vec<(&'c [String], Span)> {
+    let mut lost = unrevealed(mapped, read);
+    lost.extend(left_out(mapped, read, built));
+    lost
+}
 
-    /// Returns the objects around source places whose presence the target does not reveal.
-    fn untold<'c>(&self, mapped: &'c [MappedValue]) -> Vec<(&'c [String], Span)> {
-        let read = self.types[self.from];
-        // Several lines may read from the same object.
-        let (mut seen, mut untold) = (BTreeSet::new(), Vec::new());
-        for one in mapped {
-            for end in 1..one.source.0.len() {
-                let around = &one.source.0[..end];
-                if !seen.insert(around) {
-                    continue;
-                }
-                let tells = |other: &MappedValue| {
-                    other.tells
-                        && other.source.0.starts_with(around)
-                        && is_sure(read, &other.source.0, end, true)
-                };
-                // A required object needs no trace on the other side: it is always present.
-                let is_told = is_sure(read, around, end - 1, true) || mapped.iter().any(tells);
-                if may_be_null(read, around) || !is_told {
-                    untold.push((around, one.span));
-                }
+/// Returns the objects around source places whose presence the target does not reveal.
+fn unrevealed<'c>(mapped: &'c [MappedValue], read: TypeIn<'_>) -> Vec<(&'c [String], Span)> {
+    // Several lines may read from the same object.
+    let (mut seen, mut found) = (BTreeSet::new(), Vec::new());
+    for one in mapped {
+        for end in 1..one.source.0.len() {
+            let around = &one.source.0[..end];
+            if !seen.insert(around) {
+                continue;
+            }
+            let tells = |other: &MappedValue| {
+                other.tells && other.source.0.starts_with(around) && is_sure(read, &other.source.0, end, true)
+            };
+            // A required object needs no trace on the other side: it is always present.
+            let is_told = is_sure(read, around, end - 1, true) || mapped.iter().any(tells);
+            if may_be_null(read, around) || !is_told {
+                found.push((around, one.span));
             }
         }
-        untold
     }
+    found
+}
 
-    /// Returns the source places within a target object that is omitted if another required member
-    /// is absent.
-    fn left_out<'c>(&self, mapped: &'c [MappedValue]) -> Vec<(&'c [String], Span)> {
-        let (read, built) = (self.types[self.from], self.types[self.to]);
-        let is_at_risk = |one: &MappedValue| {
-            (1..one.target.0.len()).any(|end| {
-                let into = &one.target.0[..end];
-                mapped.iter().any(|other| {
-                    let common = one.source.0.iter().zip(&other.source.0).take_while(|(a, b)| a == b).count();
-                    other.target.0 != one.target.0
-                        && other.target.0.starts_with(into)
-                        && is_sure(built, &other.target.0, end, false)
-                        && !other.is_made
-                        && (other.is_left_out || !is_sure(read, &other.source.0, common, true))
-                })
+/// Returns the source places within a target object that is omitted if another required member
+/// is absent.
+fn left_out<'c>(mapped: &'c [MappedValue], read: TypeIn<'_>, built: TypeIn<'_>) -> Vec<(&'c [String], Span)> {
+    let is_at_risk = |one: &MappedValue| {
+        (1..one.target.0.len()).any(|end| {
+            let into = &one.target.0[..end];
+            mapped.iter().any(|other| {
+                let common = one.source.0.iter().zip(&other.source.0).take_while(|(a, b)| a == b).count();
+                other.target.0 != one.target.0
+                    && other.target.0.starts_with(into)
+                    && is_sure(built, &other.target.0, end, false)
+                    && !other.is_made
+                    && (other.is_left_out || !is_sure(read, &other.source.0, common, true))
             })
-        };
-        mapped.iter().filter(|one| is_at_risk(one)).map(|one| (one.source.0.as_slice(), one.span)).collect()
-    }
+        })
+    };
+    mapped.iter().filter(|one| is_at_risk(one)).map(|one| (one.source.0.as_slice(), one.span)).collect()
 }
 
 /// Returns whether a place is present whenever its first `from` names lead to an object. With
@@ -98,6 +92,6 @@ fn is_sure(ty: TypeIn<'_>, place: &[String], from: usize, or_null: bool) -> bool
 }
 
 fn may_be_null(ty: TypeIn<'_>, place: &[String]) -> bool {
-    let found = super::account::field_at(ty, &FieldPlace(place.to_vec()));
+    let found = field_at(ty, &FieldPlace(place.to_vec()));
     found.is_ok_and(|found| found.ty.types.resolve(found.ty.ty).nullable)
 }

@@ -1,14 +1,14 @@
 //! Fields that no line of a shape names.
 
-use super::super::account::{field_at, unclaimed_fields};
-use super::super::close::{CloseDraft, MemberClosing};
-use super::super::faults;
-use super::super::line::ShapeLines;
 use super::LensBuilder;
+use super::object::MemberClosing;
 use crate::diagnostic::Span;
 use crate::mapping::ast::{FieldPlace, RestFill};
+use crate::mapping::lens::faults;
+use crate::mapping::lens::fields::{field_at, unclaimed_fields};
+use crate::mapping::lens::line::ShapeLines;
 use crate::mapping::literal;
-use switchback_plan::{CloseFrom, Note, NoteKind};
+use switchback_plan::CloseFrom;
 
 impl LensBuilder<'_, '_> {
     /// Applies `rest`. Towards the other side, the fields are dropped. Towards their own side, each
@@ -20,14 +20,14 @@ impl LensBuilder<'_, '_> {
             let claimed: Vec<&FieldPlace> =
                 lines.lines.iter().flat_map(|line| line.places(side)).map(|at| &at.value).collect();
             let missing = unclaimed_fields(types[side], &claimed);
-            if side == self.from {
+            if side == self.way.from {
                 let origin = self.origin(rest.span);
                 for place in &missing {
                     if let [name] = place.0.as_slice() {
                         // Claim the name, or the member would pass as an undeclared one.
-                        self.member(name, origin.clone());
+                        self.object.member(name, origin.clone());
                     }
-                    self.lose(place, rest.span);
+                    self.losses.lose(place, rest.span);
                 }
                 continue;
             }
@@ -40,20 +40,15 @@ impl LensBuilder<'_, '_> {
             };
             let needed: Vec<_> = missing.iter().filter(needed).map(|place| place.0.join(".")).collect();
             if !needed.is_empty() && !self.with.over {
-                self.findings.push(faults::rest_has_no_source(
-                    self.name,
-                    rest.span,
-                    &needed,
-                    &self.lenses.world,
-                    side,
-                ));
+                let side = self.way.to();
+                self.findings.push(faults::rest_has_no_source(self.name, rest.span, &needed, side));
             }
         }
     }
 
     /// Adds one literal for each field that no line names.
     fn fill_rest(&mut self, span: Span, fill: &RestFill, missing: Vec<FieldPlace>) {
-        let (types, to) = (self.types, self.to);
+        let (types, to) = (self.types, self.way.to);
         let (value, origin) = (literal::json(&fill.value), self.origin(span));
         let mut misfits = Vec::new();
         for place in missing {
@@ -68,27 +63,19 @@ impl LensBuilder<'_, '_> {
                 }
                 misfits.push((place.0.join("."), found.ty.ty.to_string()));
             }
-            self.always(&place, &value, span);
+            self.losses.always(&place, &value, span);
             let what = MemberClosing::From(CloseFrom::Constant(value.clone()));
-            self.close.push(CloseDraft { place: place.0, what, origin: origin.clone() });
+            self.object.close(&place.0, what, origin.clone());
         }
         match (misfits.is_empty(), fill.despite_type) {
             (false, None) => {
                 let names: Vec<String> = misfits.into_iter().map(|(place, _)| place).collect();
-                let world = &self.lenses.world;
-                self.findings.push(faults::rest_misfits(fill.value.span, &names, world, to));
+                self.findings.push(faults::rest_misfits(fill.value.span, &names, self.way.to()));
             }
             (true, Some(despite)) => self.findings.push(faults::rest_fits(despite)),
             (false, Some(_)) => {
-                let value = String::from_utf8_lossy(&value);
                 for (place, ty) in misfits {
-                    let text = format!("`{place}` is {value}, not {ty}");
-                    self.notes.push(Note {
-                        kind: NoteKind::Despite,
-                        name: None,
-                        text,
-                        origin: origin.clone(),
-                    });
+                    self.note_despite(&place, &value, &ty, span);
                 }
             }
             (true, None) => {}
