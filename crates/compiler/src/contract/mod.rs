@@ -322,13 +322,10 @@ impl Contract {
     }
 
     /// Returns the operation that a request for this method and path calls. If several match, the
-    /// one with the most literal segments applies.
+    /// one that the router prefers applies.
     pub fn find_path(&self, method: &Method, path: &str) -> Option<&Operation> {
         let is_called = |one: &&Operation| one.key.method == *method && one.key.path.matches(path);
-        let literals = |one: &&Operation| {
-            one.key.path.segments().iter().filter(|segment| matches!(segment, Segment::Literal(_))).count()
-        };
-        self.operations.iter().filter(is_called).max_by_key(literals)
+        self.operations.iter().filter(is_called).max_by_key(|one| one.key.path.precedence())
     }
 
     /// Returns the operation of this method whose path has this [shape](PathTemplate::shape),

@@ -98,6 +98,12 @@ impl PathTemplate {
             && self.segments.iter().zip(given).all(|(segment, text)| segment.matches(text))
     }
 
+    /// Returns the precedence of the template among those that match a request path, greatest
+    /// first.
+    pub(crate) fn precedence(&self) -> Vec<usize> {
+        self.segments.iter().map(Segment::precedence).collect()
+    }
+
     /// Returns the path without variable names: `/things/{}/parts`. Paths of the same shape match
     /// the same requests.
     pub fn shape(&self) -> String {
@@ -124,20 +130,23 @@ impl Segment {
         match self {
             Segment::Literal(literal) => literal == text,
             Segment::Variable(_) => !text.is_empty(),
-            Segment::Mixed(parts) => {
-                let mut rest = Some(text);
-                for (at, part) in parts.iter().enumerate() {
-                    let SegmentPart::Text(wanted) = part else { continue };
-                    rest = rest.and_then(|rest| match at {
-                        0 => rest.strip_prefix(wanted.as_str()),
-                        // The preceding variable must not be empty.
-                        _ => rest.get(1..)?.split_once(wanted.as_str()).map(|(_, rest)| rest),
-                    });
-                }
-                // A trailing variable takes the rest, which must not be empty.
-                let ends_in_text = matches!(parts.last(), Some(SegmentPart::Text(_)));
-                rest.is_some_and(|rest| rest.is_empty() == ends_in_text)
-            }
+            Segment::Mixed(parts) => matches_parts(parts, text).unwrap_or(false),
+        }
+    }
+
+    /// Returns the precedence of the segment in a request's path, as the router has it: fixed text,
+    /// then variables with the most text around them.
+    fn precedence(&self) -> usize {
+        match self {
+            Segment::Literal(_) => usize::MAX,
+            Segment::Variable(_) => 0,
+            Segment::Mixed(parts) => parts
+                .iter()
+                .map(|part| match part {
+                    SegmentPart::Text(text) => text.len(),
+                    SegmentPart::Variable(_) => 0,
+                })
+                .sum(),
         }
     }
 
@@ -198,6 +207,26 @@ impl Segment {
             SegmentPart::Text(_) => None,
         }))
     }
+}
+
+/// Returns whether a text has these parts, as the router matches them: each variable has at least
+/// one character and ends before the first occurrence of the text that follows it, the last one
+/// before the end. `None` if a text between variables does not occur.
+fn matches_parts(parts: &[SegmentPart], text: &str) -> Option<bool> {
+    let mut rest = text;
+    for (at, part) in parts.iter().enumerate() {
+        let SegmentPart::Text(wanted) = part else { continue };
+        if at == 0 {
+            rest = rest.strip_prefix(wanted.as_str())?;
+        } else if at + 1 == parts.len() {
+            rest = rest.strip_suffix(wanted.as_str())?;
+        } else {
+            let first = rest.chars().next()?.len_utf8();
+            rest = rest[first..].split_once(wanted.as_str())?.1;
+        }
+    }
+    // The last variable takes the rest.
+    Some(!rest.is_empty())
 }
 
 /// Returns whether the character is a `pchar` (RFC 3986, section 3.3) other than `%`: templates are
@@ -283,6 +312,30 @@ mod tests {
             assert_eq!(OpKey::parse(text).unwrap().to_string(), text);
         }
         assert_eq!(OpKey::parse("PUT /things/{id}/x").unwrap().path.shape(), "/things/{}/x");
+    }
+
+    #[test]
+    fn templates_match_the_paths_that_the_router_finds() {
+        for (template, path, is_match) in [
+            ("/a/{b}.json", "/a/b.json", true),
+            ("/a/{b}.json", "/a/b.json.json", true),
+            ("/a/{b}.json", "/a/.json", false),
+            ("/a/{b}.json", "/a/b.xml", false),
+            ("/a/{b}.json", "/a/é.json", true),
+            ("/{b}...{c}", "/1...2", true),
+            ("/{b}...{c}", "/é...2", true),
+            ("/{b}...{c}", "/1...", false),
+            ("/{b}...{c}", "/...2", false),
+            ("/x{b}-{c}.z", "/x1-2-3.z.z", true),
+            ("/a/{b}", "/a/", false),
+            ("/a/", "/a/", true),
+            ("/", "/", true),
+        ] {
+            assert_eq!(PathTemplate::parse(template).unwrap().matches(path), is_match, "{template} {path}");
+        }
+        let precedence = |template: &str| PathTemplate::parse(template).unwrap().precedence();
+        let order = ["/a/{b}/c", "/a/{b}/{c}", "/{b}.json/c/d", "/{b}.x/c/d", "/{b}/c/d"];
+        assert!(order.is_sorted_by(|a, b| precedence(a) > precedence(b)), "{order:?}");
     }
 
     #[test]
