@@ -36,7 +36,7 @@ mod scalars;
 pub(crate) use scalars::{exclusions, is_out_of_bounds, unread};
 
 use super::types::{
-    Access, Additional, Array, Choice, Field, Keyword, Object, Scalar, Test, Type, TypeIn, TypeKind,
+    Access, Additional, Array, Choice, Field, Object, Scalar, Test, Type, TypeIn, TypeKind,
 };
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
@@ -227,6 +227,11 @@ enum NullRoot {
     ButForNull,
 }
 
+type Compared = Result<(), Difference>;
+
+/// The source and the target of a comparison.
+type Ends<'a> = [TypeIn<'a>; 2];
+
 type Pairs = HashSet<(*const TypeKind, *const TypeKind)>;
 
 /// Maximum number of narrowings per comparison. One more entry indicates that there are others.
@@ -298,7 +303,7 @@ struct ContractComparison<'a> {
 
 impl<'a> ContractComparison<'a> {
     /// Compares the values that `step` leads to, now or queued.
-    fn step(&mut self, step: &str, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Difference> {
+    fn step(&mut self, step: &str, from: TypeIn<'a>, to: TypeIn<'a>) -> Compared {
         self.steps.push(step.to_owned());
         // Beyond the limit, queue the pair instead of recursing.
         let result = if self.steps.len() < STEPS_MAX {
@@ -377,7 +382,7 @@ impl<'a> ContractComparison<'a> {
         self.narrower.insert(pair, own);
     }
 
-    fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Difference> {
+    fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Compared {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         // `Any` is always nullable, so it is tested before nullability.
         if matches!(source.kind, TypeKind::Any) || matches!(target.kind, TypeKind::Any) {
@@ -386,16 +391,10 @@ impl<'a> ContractComparison<'a> {
         if source.nullable && !target.nullable {
             return Err(Mismatch::Null { to: to.ty.to_string() }.into());
         }
-        self.kinds(from, source.kind, to, target.kind)
+        self.kinds([from, to], source.kind, target.kind)
     }
 
-    fn kinds(
-        &mut self,
-        from: TypeIn<'a>,
-        source: &'a TypeKind,
-        to: TypeIn<'a>,
-        target: &'a TypeKind,
-    ) -> Result<(), Difference> {
+    fn kinds(&mut self, ends: Ends<'a>, source: &'a TypeKind, target: &'a TypeKind) -> Compared {
         // Shapes are usually applied to the types that they are declared for.
         if std::ptr::eq(source, target) {
             return Ok(());
@@ -411,39 +410,32 @@ impl<'a> ContractComparison<'a> {
             return Ok(());
         }
         let mark = self.narrowings.len();
-        self.parts(from, source, to, target)?;
+        self.parts(ends, source, target)?;
         if holds_others {
             self.remember(pair, mark);
         }
         Ok(())
     }
 
-    fn parts(
-        &mut self,
-        from: TypeIn<'a>,
-        source: &'a TypeKind,
-        to: TypeIn<'a>,
-        target: &'a TypeKind,
-    ) -> Result<(), Difference> {
+    fn parts(&mut self, ends: Ends<'a>, source: &'a TypeKind, target: &'a TypeKind) -> Compared {
+        let [from, to] = ends;
         match (source, target) {
             // Nullability was compared before.
             (TypeKind::Null, _) => Ok(()),
             (TypeKind::OneOf(alternatives), _) => {
                 alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
             }
-            (_, TypeKind::OneOf(alternatives)) => self.among_alternatives(from, to, alternatives),
+            (_, TypeKind::OneOf(alternatives)) => self.among_alternatives(ends, alternatives),
             (TypeKind::Scalar(a), TypeKind::Scalar(b)) => {
-                for found in scalars::compare(a, b)? {
-                    self.narrow(None, found);
-                }
+                self.narrow_values(None, scalars::compare(a, b)?);
                 Ok(())
             }
             (TypeKind::Array(a), TypeKind::Array(b)) => {
-                self.lengths(a, b);
+                self.narrow_values(None, list_bounds(a, b));
                 self.step("[]", from.types.at(&a.items), to.types.at(&b.items))
             }
-            (TypeKind::Object(a), TypeKind::Object(b)) => self.objects(from, a, to, b),
-            (TypeKind::Choice(a), TypeKind::Choice(b)) => self.choices(from, a, to, b),
+            (TypeKind::Object(a), TypeKind::Object(b)) => self.objects(ends, a, b),
+            (TypeKind::Choice(a), TypeKind::Choice(b)) => self.choices(ends, a, b),
             (TypeKind::Choice(a), TypeKind::Object(_)) => {
                 a.alternatives.iter().try_for_each(|one| self.one_alternative(from.types.at(one), to))
             }
@@ -459,13 +451,7 @@ impl<'a> ContractComparison<'a> {
     /// Compares objects with discriminators on both sides. Each alternative of the source is
     /// compared with those that its discriminator values select in the target, or with the one of
     /// the same own field.
-    fn choices(
-        &mut self,
-        from: TypeIn<'a>,
-        a: &'a Choice,
-        to: TypeIn<'a>,
-        b: &'a Choice,
-    ) -> Result<(), Difference> {
+    fn choices(&mut self, [from, to]: Ends<'a>, a: &'a Choice, b: &'a Choice) -> Compared {
         for (at, one) in a.alternatives.iter().enumerate() {
             let targets = counterparts(&a.test, at, &b.test).ok_or_else(|| kind(from, to))?;
             for target in targets {
@@ -477,21 +463,16 @@ impl<'a> ContractComparison<'a> {
 
     /// Compares one alternative of the source. Nullability was compared for all alternatives
     /// together.
-    fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Result<(), Difference> {
+    fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Compared {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         match (source.kind, target.kind) {
             (TypeKind::Any, _) | (_, TypeKind::Any) => Ok(()),
-            _ => self.kinds(from, source.kind, to, target.kind),
+            _ => self.kinds([from, to], source.kind, target.kind),
         }
     }
 
     /// Alternatives of the target differ in JSON kind, so at most one can be compatible.
-    fn among_alternatives(
-        &mut self,
-        from: TypeIn<'a>,
-        to: TypeIn<'a>,
-        alternatives: &'a [Type],
-    ) -> Result<(), Difference> {
+    fn among_alternatives(&mut self, [from, to]: Ends<'a>, alternatives: &'a [Type]) -> Compared {
         let wanted = from.types.json_kinds(from.ty);
         let one = alternatives.iter().find(|one| {
             let kinds = to.types.json_kinds(one);
@@ -503,15 +484,10 @@ impl<'a> ContractComparison<'a> {
         }
     }
 
-    fn lengths(&mut self, a: &Array, b: &Array) {
-        for values in list_bounds(a, b) {
-            self.narrow(None, Narrowing::of_both_messages(values));
-        }
-    }
-
-    fn unread(&mut self, a: &[Keyword], b: &[Keyword]) {
-        for values in scalars::unread(a, b) {
-            self.narrow(None, Narrowing::of_both_messages(values));
+    /// Records values of the current place, or of one of its members, that the target excludes.
+    fn narrow_values(&mut self, member: Option<&str>, all: Vec<String>) {
+        for values in all {
+            self.narrow(member, Narrowing::of_both_messages(values));
         }
     }
 
@@ -548,26 +524,18 @@ impl<'a> ContractComparison<'a> {
     }
 
     /// Compares members that the source does not declare.
-    fn others(
-        &mut self,
-        from: TypeIn<'a>,
-        a: &'a Object,
-        to: TypeIn<'a>,
-        b: &'a Object,
-    ) -> Result<(), Difference> {
+    fn others(&mut self, [from, to]: Ends<'a>, a: &'a Object, b: &'a Object) -> Compared {
         match (&a.additional, &b.additional) {
             (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b))?,
             (Additional::Of(_), Additional::Closed) => {
                 return Err(Difference::from(Mismatch::Undeclared).prefixed_with("*"));
             }
             (Additional::Open, Additional::Closed) => {
-                self.narrow(
-                    Some("*"),
-                    Narrowing::of_both_messages("members that the other side does not take".to_owned()),
-                );
+                let values = "members that the other side does not take".to_owned();
+                self.narrow_values(Some("*"), vec![values]);
             }
             (Additional::Open, Additional::Of(ty)) => {
-                self.narrow(Some("*"), Narrowing::of_both_messages(format!("members that are no {ty}")));
+                self.narrow_values(Some("*"), vec![format!("members that are no {ty}")]);
             }
             (Additional::Closed, _) | (_, Additional::Open) => {}
         }
@@ -575,16 +543,14 @@ impl<'a> ContractComparison<'a> {
         let Additional::Of(of) = &a.additional else { return Ok(()) };
         let of = from.types.at(of);
         for field in b.fields.iter().filter(|field| a.field(&field.name).is_none()) {
-            for values in excluded_values(of, to.types.at(&field.ty)) {
-                self.narrow(Some(&field.name), Narrowing::of_both_messages(values));
-            }
+            self.narrow_values(Some(&field.name), excluded_values(of, to.types.at(&field.ty)));
         }
         Ok(())
     }
 
     /// Checks a required field of the target: the source must always have it in each message that
     /// contains the field.
-    fn check_required(&mut self, a: &Object, wanted: &Field) -> Result<(), Difference> {
+    fn check_required(&mut self, a: &Object, wanted: &Field) -> Compared {
         let lacks = |message: Message| {
             let source = a.field(&wanted.name).filter(|field| field.access.is_in(message));
             match source {
@@ -619,13 +585,8 @@ impl<'a> ContractComparison<'a> {
         Ok(())
     }
 
-    fn objects(
-        &mut self,
-        from: TypeIn<'a>,
-        a: &'a Object,
-        to: TypeIn<'a>,
-        b: &'a Object,
-    ) -> Result<(), Difference> {
+    fn objects(&mut self, ends: Ends<'a>, a: &'a Object, b: &'a Object) -> Compared {
+        let [from, to] = ends;
         for wanted in b.fields.iter().filter(|field| field.required) {
             self.check_required(a, wanted)?;
         }
@@ -644,8 +605,8 @@ impl<'a> ContractComparison<'a> {
             self.step(&field.name, from.types.at(&field.ty), to.types.at(target))?;
         }
         self.members(a, b);
-        self.unread(&a.unread, &b.unread);
-        self.others(from, a, to, b)
+        self.narrow_values(None, scalars::unread(&a.unread, &b.unread));
+        self.others(ends, a, b)
     }
 }
 
@@ -671,10 +632,7 @@ fn excluded_values(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
     let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
     let no_value = || vec![format!("values that are no {}", to.ty)];
     match (source.kind, target.kind) {
-        (TypeKind::Scalar(a), TypeKind::Scalar(b)) => match scalars::compare(a, b) {
-            Ok(found) => found.into_iter().map(|one| one.values).collect(),
-            Err(_) => no_value(),
-        },
+        (TypeKind::Scalar(a), TypeKind::Scalar(b)) => scalars::compare(a, b).unwrap_or_else(|_| no_value()),
         (_, TypeKind::Any) | (TypeKind::Any, _) => Vec::new(),
         _ => {
             let taken = to.types.json_kinds(to.ty);

@@ -4,7 +4,7 @@
 //! are incompatible. Any other difference of formats narrows, as does every bound that only the
 //! target has.
 
-use super::{Mismatch, Narrowing};
+use super::Mismatch;
 use crate::contract::numbers::{is_multiple, order, shortest};
 use crate::contract::types::{Enum, Keyword, Limits, Literal, Scalar, ScalarKind, TypeKind};
 use regex::{Regex, RegexBuilder};
@@ -30,8 +30,9 @@ const WITHIN: &[(&str, &str)] = &[
 /// Formats that describe the display of a text and do not restrict its values.
 const OF_DISPLAY: &[&str] = &["password", "multiline", "textarea", "markdown", "html"];
 
-/// Compares two scalars. The error is the reason why no value of one belongs to the other.
-pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mismatch> {
+/// Returns descriptions of the values of one scalar that another excludes. The error is the reason
+/// why no value of one belongs to the other.
+pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatch> {
     let is_same = from.kind == to.kind || (from.kind == ScalarKind::Integer && to.kind == ScalarKind::Number);
     if !is_same {
         return Err(Mismatch::Kind { from: show(from), to: show(to) });
@@ -53,7 +54,7 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<Narrowing>, Mism
         (None, ScalarKind::Integer | ScalarKind::Number) => numbers(from, to),
     };
     values.extend(unread(&from.limits.unread, &to.limits.unread));
-    Ok(values.into_iter().map(Narrowing::of_both_messages).collect())
+    Ok(values)
 }
 
 /// Returns descriptions of the values that the target's unsupported keywords exclude. A keyword
@@ -78,7 +79,7 @@ pub(crate) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
 /// Maximum length in characters of a keyword's value in a message.
 const VALUE_SHOWN: usize = 40;
 
-fn compare_enums(source: &Enum, target: &Enum) -> Result<Vec<Narrowing>, Mismatch> {
+fn compare_enums(source: &Enum, target: &Enum) -> Result<Vec<String>, Mismatch> {
     // Compare by value: `1.0` equals `1`.
     let by_value = |value: &Literal| match value {
         Literal::Number(text) => Literal::Number(shortest(text)),
@@ -125,8 +126,7 @@ pub(crate) fn is_out_of_bounds(scalar: &Scalar, value: &Literal) -> bool {
 /// Describes the values of its kind that a scalar excludes.
 pub(crate) fn exclusions(scalar: &Scalar) -> Vec<String> {
     let all = Scalar { kind: scalar.kind, values: None, format: None, limits: Limits::default() };
-    let found = compare(&all, scalar).unwrap_or_default();
-    found.into_iter().map(|found| found.values).collect()
+    compare(&all, scalar).unwrap_or_default()
 }
 
 /// The bounds of a scalar, prepared for tests of values.
