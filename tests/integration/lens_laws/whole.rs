@@ -73,7 +73,7 @@ pub fn whatever_comes(journey: &Journey<'_>) -> Spoke {
             }
         };
         if !breaks(way) {
-            let breaches = breaches(far.types, far.ty, &there);
+            let breaches = breaches(far.types, far.ty, &there, None);
             prop_assert!(breaches.is_empty(), "{} is made of {}: {:?}", there, value, breaches);
         }
         let Some(back) = back else { return Ok(()) };
@@ -85,7 +85,7 @@ pub fn whatever_comes(journey: &Journey<'_>) -> Spoke {
             }
         };
         if !breaks(back) {
-            let breaches = breaches(near.types, near.ty, &again);
+            let breaches = breaches(near.types, near.ty, &again, None);
             prop_assert!(breaches.is_empty(), "{} is made of {}: {:?}", again, there, breaches);
         }
         let list = List { losses: &way.lens.losses, reading: &journey.reading[0] };

@@ -247,7 +247,7 @@ fn reply(contract: &Contract, call: &Call, drawn: &Drawn, turn: usize) -> Result
     match (&operation.body, &call.body) {
         (Some(body), Some(sent)) => {
             let sent = Value::parse(sent, &Limits::DOCUMENT).map_err(|error| error.to_string())?;
-            if !breaches(&contract.types, &body.ty, &sent).is_empty() {
+            if !breaches(&contract.types, &body.ty, &sent, None).is_empty() {
                 return Ok(refused());
             }
         }

@@ -1,8 +1,6 @@
 //! Checks a call against the contract of its target side: path, query and body.
 
-use super::{
-    Contract, OpKey, Operation, Parameter, ParameterForm, ScalarKind, TypeKind, Types, breaches, breaches_in,
-};
+use super::{Contract, OpKey, Operation, Parameter, ParameterForm, ScalarKind, TypeKind, Types, breaches};
 use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use switchback_json::{Limits, Number, Value};
@@ -29,7 +27,7 @@ fn body_breaches(types: &Types, operation: &Operation, body: Option<&[u8]>) -> V
         (Some(wanted), Some(text)) => match Value::parse(text, &Limits::DOCUMENT) {
             Err(_) => vec!["the body is not JSON".to_owned()],
             Ok(value) => {
-                let found = breaches_in(types, &wanted.ty, &value, Message::Request);
+                let found = breaches(types, &wanted.ty, &value, Some(Message::Request));
                 found.iter().map(ToString::to_string).collect()
             }
         },
@@ -93,5 +91,5 @@ fn fits(types: &Types, parameter: &Parameter, text: &str) -> bool {
         ScalarKind::Integer | ScalarKind::Number => Number::from_text(text).map(Value::Number),
         ScalarKind::String => Some(Value::string(text)),
     };
-    value.is_some_and(|value| breaches(types, &parameter.ty, &value).is_empty())
+    value.is_some_and(|value| breaches(types, &parameter.ty, &value, None).is_empty())
 }

@@ -2,7 +2,7 @@
 //! service validates them. It checks kinds, enumerated values, required fields and list lengths,
 //! but not the bounds of scalars (lengths, ranges, patterns).
 
-use super::{Access, Additional, Enum, JsonKind, Literal, Object, ScalarKind, Type, TypeKind, Types};
+use super::{Additional, Enum, Field, JsonKind, Literal, Object, ScalarKind, Type, TypeKind, Types};
 use std::fmt;
 use switchback_json::Value;
 use switchback_plan::Message;
@@ -48,15 +48,12 @@ impl fmt::Display for Breach {
 const BREACHES_MAX: usize = 20;
 
 /// Returns the violations of `ty` by `value` in the order of the value, at most 20. Empty if it
-/// conforms.
-pub fn breaches(types: &Types, ty: &Type, value: &Value) -> Vec<Breach> {
-    Conformance::new(types, None).judge(ty, value)
-}
-
-/// Like [`breaches`] for the body of this message. A required field that only the other message
-/// contains may be absent.
-pub fn breaches_in(types: &Types, ty: &Type, value: &Value, message: Message) -> Vec<Breach> {
-    Conformance::new(types, Some(message)).judge(ty, value)
+/// conforms. In the body of a message, a required field that only the other message contains may be
+/// absent.
+pub fn breaches(types: &Types, ty: &Type, value: &Value, message: Option<Message>) -> Vec<Breach> {
+    let mut conformance = Conformance { types, message, found: Vec::new() };
+    conformance.value(ty, value, "$");
+    conformance.found
 }
 
 struct Conformance<'t> {
@@ -66,25 +63,7 @@ struct Conformance<'t> {
     found: Vec<Breach>,
 }
 
-impl<'t> Conformance<'t> {
-    fn new(types: &'t Types, message: Option<Message>) -> Conformance<'t> {
-        Conformance { types, message, found: Vec::new() }
-    }
-
-    fn judge(mut self, ty: &Type, value: &Value) -> Vec<Breach> {
-        self.value(ty, value, "$");
-        self.found
-    }
-
-    /// Returns whether the message may contain the field.
-    fn is_carried(&self, access: Access) -> bool {
-        match self.message {
-            None => true,
-            Some(Message::Request) => access != Access::ReadOnly,
-            Some(Message::Answer) => access != Access::WriteOnly,
-        }
-    }
-
+impl Conformance<'_> {
     fn value(&mut self, ty: &Type, value: &Value, place: &str) {
         if self.found.len() >= BREACHES_MAX {
             return;
@@ -136,10 +115,12 @@ impl<'t> Conformance<'t> {
 
     fn object(&mut self, object: &Object, value: &Value, place: &str) {
         let Some(members) = value.as_object() else { return };
+        let message = self.message;
+        let is_sent = |field: &Field| message.is_none_or(|message| field.access.is_in(message));
         for field in &object.fields {
             match members.get(&field.name) {
                 Some(value) => self.value(&field.ty, value, &format!("{place}.{}", field.name)),
-                None if field.required && self.is_carried(field.access) => {
+                None if field.required && is_sent(field) => {
                     self.note(&format!("{place}.{}", field.name), BreachKind::Missing);
                 }
                 None => {}
@@ -262,7 +243,7 @@ components:
         let contract = contract();
         let value = Value::parse(value.as_bytes(), &Limits::DOCUMENT).expect("it is JSON");
         let ty = &contract.types.get("Thing").expect("it is declared").ty;
-        breaches(&contract.types, ty, &value).iter().map(ToString::to_string).collect()
+        breaches(&contract.types, ty, &value, None).iter().map(ToString::to_string).collect()
     }
 
     #[test]

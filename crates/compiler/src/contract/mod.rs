@@ -40,7 +40,7 @@ pub(crate) use compare::{
     assignable_but_for_null, compare_but_for_null, compare_lists, defaults, exclusions, is_out_of_bounds,
     unread,
 };
-pub use conform::{Breach, BreachKind, breaches, breaches_in};
+pub use conform::{Breach, BreachKind, breaches};
 pub use documents::{Documents, Fetch};
 pub use path::{OpKey, OpKeyFault, PathFault, PathTemplate, Segment, SegmentPart};
 pub use read::parse_contract;

@@ -14,7 +14,7 @@ use super::ast::{
 };
 use super::examples::is_open;
 use super::literal::json;
-use crate::contract::{Breach, BreachKind, Contract, Operation, breaches_in, parameter_breaches};
+use crate::contract::{Breach, BreachKind, Contract, Operation, breaches, parameter_breaches};
 use crate::diagnostic::{Code, Finding, Findings, Span};
 use crate::yaml::{Kind, Node};
 use http::Method;
@@ -113,7 +113,7 @@ impl ExampleConformance<'_> {
             }
             (Some(wanted), Some(body)) if wanted.media.is_json() => {
                 let value = value(body);
-                let found = breaches_in(&contract.types, &wanted.ty, &value, Message::Request);
+                let found = breaches(&contract.types, &wanted.ty, &value, Some(Message::Request));
                 self.body(maker, "request", body, operation, &found);
             }
             _ => {}
@@ -139,7 +139,7 @@ impl ExampleConformance<'_> {
                 self.report(status.span, word, operation, &breach);
             }
             (Some(wanted), Some(body)) if response.media.is_json() && !is_open(body) => {
-                let found = breaches_in(&contract.types, wanted, &value(body), Message::Answer);
+                let found = breaches(&contract.types, wanted, &value(body), Some(Message::Answer));
                 self.body(maker, word, body, operation, &found);
             }
             _ => {}
