@@ -13,6 +13,7 @@ use super::PartEncoding;
 use super::documents::Follow;
 use super::faults;
 use super::grouped::Grouped;
+use super::path::OpKey;
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::{Key, Kind, Node};
 use http::Method;
@@ -199,6 +200,59 @@ pub(super) fn webhooks<'n>(
         all.extend(calls.into_iter().next().map(|call| (name, call.body)));
     }
     all
+}
+
+/// Returns the operations of a path item with their methods. Other keys are ignored.
+fn methods<'n>(
+    item: &'n Node,
+    dialect: Dialect,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Vec<(&'n Key, Method, &'n Node)> {
+    let mut all = Vec::new();
+    for (key, node) in item.as_map().unwrap_or_default() {
+        let Some((_, method)) = OpKey::METHODS.into_iter().find(|(word, _)| *word == key.name) else {
+            // OpenAPI 3.2 allows other methods, which are not supported.
+            if dialect == Dialect::V3 && matches!(key.name.as_str(), "query" | "additionalOperations") {
+                findings.add("method", key.span, || faults::other_method(key.span, &key.name));
+            }
+            continue;
+        };
+        let Some(node) = follow.follow_or_report(node, findings) else { continue };
+        match node.as_map() {
+            Some(_) => all.push((key, method, node)),
+            None => findings.add("operation", node.span, || faults::not_a("an operation", "a map", node)),
+        }
+    }
+    all
+}
+
+/// Returns the parameters of a list with their names and their locations (`in`).
+fn named<'n>(
+    node: Option<&'n Node>,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Vec<(&'n str, &'n str, &'n Node)> {
+    let mut all = Vec::new();
+    for item in items(node, "parameters", findings) {
+        let Some(node) = follow.follow_or_report(item, findings) else { continue };
+        match (text(node, "name"), text(node, "in")) {
+            (Some(name), Some(word)) => all.push((name, word, node)),
+            _ => findings.add("parameter", node.span, || faults::parameter_form(node.span)),
+        }
+    }
+    all
+}
+
+/// Returns the responses of an operation by status. Extensions are not statuses.
+fn by_status<'n>(
+    operation: &'n Node,
+    follow: &Follow<'n>,
+    findings: &mut Grouped,
+) -> Vec<(&'n Key, &'n Node)> {
+    let all = entries(operation.get("responses"), "responses", findings).iter();
+    let all = all.filter(|(status, _)| !status.name.starts_with("x-"));
+    all.filter_map(|(status, node)| Some((status, follow.follow_or_report(node, findings)?))).collect()
 }
 
 /// Returns the items of a list. Any other node is reported and has no items.

@@ -45,16 +45,10 @@ pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings
     let settle = |ty: &Type, types: &Types, grouped: &mut Grouped| {
         settle_alternatives(ty, types, &discriminators, grouped)
     };
-    for operation in &mut operations {
-        for ty in types_of(operation) {
-            if let Some(new) = settle(ty, &types, &mut grouped) {
-                *ty = new;
-            }
-        }
-    }
-    for body in webhooks.iter_mut().filter_map(|webhook| webhook.body.as_mut()) {
-        if let Some(new) = settle(&body.ty, &types, &mut grouped) {
-            body.ty = new;
+    let of_events = webhooks.iter_mut().filter_map(|webhook| Some(&mut webhook.body.as_mut()?.ty));
+    for ty in operations.iter_mut().flat_map(types_of).chain(of_events) {
+        if let Some(new) = settle(ty, &types, &mut grouped) {
+            *ty = new;
         }
     }
     contract.webhooks = webhooks;
@@ -206,11 +200,7 @@ impl<'n> ContractReader<'n, '_> {
             (of(ParameterPlace::Path), of(ParameterPlace::Query), of(ParameterPlace::Header));
         let cookies = of(ParameterPlace::Cookie);
         let path_params = self.in_order_of_path(&key, raw.span, path_params);
-        let body = raw.body.as_ref().map(|body| {
-            let (ty, media) = self.content(&body.content, body.span);
-            let unread = self.unread_media(&body.content);
-            RequestBody { ty, media, unread, required: body.required, span: body.span }
-        });
+        let body = raw.body.as_ref().map(|body| self.body(body));
         let responses = self.responses(&key, raw);
         Some(Operation {
             key,
@@ -229,12 +219,14 @@ impl<'n> ContractReader<'n, '_> {
     }
 
     fn webhook(&mut self, (name, body): &(&'n Key, Option<RawBody<'n>>)) -> Webhook {
-        let body = body.as_ref().map(|body| {
-            let (ty, media) = self.content(&body.content, body.span);
-            let unread = self.unread_media(&body.content);
-            RequestBody { ty, media, unread, required: body.required, span: body.span }
-        });
+        let body = body.as_ref().map(|body| self.body(body));
         Webhook { name: name.name.clone(), body, span: name.span }
+    }
+
+    fn body(&mut self, raw: &RawBody<'n>) -> RequestBody {
+        let (ty, media) = self.content(&raw.content, raw.span);
+        let unread = self.unread_media(&raw.content);
+        RequestBody { ty, media, unread, required: raw.required, span: raw.span }
     }
 
     fn parameter(&mut self, raw: &RawParameter<'n>) -> Parameter {
@@ -330,21 +322,16 @@ impl<'n> ContractReader<'n, '_> {
         unread.map(|(media, _)| essence(media).to_ascii_lowercase().into()).collect()
     }
 
+    fn ty(&mut self, schema: Option<&'n Node>, span: Span) -> Type {
+        schema.map_or_else(|| Type::any(span), |schema| self.schemas.parse(schema, self.findings))
+    }
+
     /// Returns the type and the media type of a body.
     fn content(&mut self, content: &BodyContent<'n>, span: Span) -> (Type, Media) {
         match content {
-            BodyContent::Json { schema, media, .. } => {
-                let ty = match schema {
-                    Some(schema) => self.schemas.parse(schema, self.findings),
-                    None => Type::any(span),
-                };
-                (ty, Media::of_json(media))
-            }
+            BodyContent::Json { schema, media, .. } => (self.ty(*schema, span), Media::of_json(media)),
             BodyContent::Form { schema, media, parts, lists, .. } => {
-                let mut ty = match schema {
-                    Some(schema) => self.schemas.parse(schema, self.findings),
-                    None => Type::any(span),
-                };
+                let mut ty = self.ty(*schema, span);
                 let lists = lists.iter().map(|(name, style)| ((*name).to_owned(), *style));
                 let parts = parts.iter().map(|(name, said)| ((*name).to_owned(), said.clone()));
                 let media = Media::of_form(media, parts.collect(), lists.collect());

@@ -1,12 +1,12 @@
 //! Swagger 2.0 in normal form: `body` and `formData` parameters become bodies with the media types
 //! of `consumes` and `produces`.
 
-use super::{BodyContent, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse};
-use super::{entries, flag, items, json_rank, place, text, together};
+use super::{
+    BodyContent, Dialect, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse,
+};
+use super::{by_status, entries, flag, items, json_rank, methods, named, place, text, together};
 use crate::contract::documents::Follow;
-use crate::contract::faults;
 use crate::contract::grouped::Grouped;
-use crate::contract::path::OpKey;
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Node};
 use switchback_plan::ListStyle;
@@ -40,14 +40,7 @@ pub(super) fn path_item<'n>(
     all: &mut Vec<RawOperation<'n>>,
 ) {
     let shared = parameters(item.get("parameters"), follow, findings);
-    for (key, node) in item.as_map().unwrap_or_default() {
-        let Some((_, method)) = OpKey::METHODS.into_iter().find(|(word, _)| *word == key.name) else {
-            continue;
-        };
-        if node.as_map().is_none() {
-            findings.add("operation", node.span, || faults::not_a("an operation", "a map", node));
-            continue;
-        }
+    for (key, method, node) in methods(item, Dialect::V2, follow, findings) {
         let own = parameters(node.get("parameters"), follow, findings);
         let of_call = |written: &[V2Parameter<'n>]| -> Vec<RawParameter<'n>> {
             written
@@ -82,12 +75,7 @@ fn parameters<'n>(
     findings: &mut Grouped,
 ) -> Vec<V2Parameter<'n>> {
     let mut read = Vec::new();
-    for item in items(node, "parameters", findings) {
-        let Some(node) = follow.follow_or_report(item, findings) else { continue };
-        let (Some(name), Some(word)) = (text(node, "name"), text(node, "in")) else {
-            findings.add("parameter", node.span, || faults::parameter_form(node.span));
-            continue;
-        };
+    for (name, word, node) in named(node, follow, findings) {
         let required = flag(node, "required");
         let plain = RawParameter {
             name,
@@ -186,12 +174,7 @@ fn body<'n>(
 fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {
     let produces = media(operation, "produces", follow, findings);
     let mut read = Vec::new();
-    for (status, node) in entries(operation.get("responses"), "responses", findings) {
-        // Extensions are not statuses.
-        if status.name.starts_with("x-") {
-            continue;
-        }
-        let Some(node) = follow.follow_or_report(node, findings) else { continue };
+    for (status, node) in by_status(operation, follow, findings) {
         let content = node.get("schema").map(|schema| match (text(schema, "type"), json(&produces)) {
             // A file may have any of the operation's media types. Without `produces`, its type is
             // unknown.

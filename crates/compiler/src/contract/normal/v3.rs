@@ -1,12 +1,12 @@
 //! OpenAPI 3.0, 3.1 and 3.2 in normal form.
 
-use super::{BodyContent, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse};
-use super::{entries, flag, is_form, items, json_rank, place, text, together};
+use super::{
+    BodyContent, Dialect, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse,
+};
+use super::{by_status, entries, flag, is_form, json_rank, methods, named, place, text, together};
 use crate::contract::PartEncoding;
 use crate::contract::documents::Follow;
-use crate::contract::faults;
 use crate::contract::grouped::Grouped;
-use crate::contract::path::OpKey;
 use crate::yaml::{Key, Node};
 use switchback_plan::{BodyFormat, ListStyle, essence};
 
@@ -18,19 +18,7 @@ pub(super) fn path_item<'n>(
     all: &mut Vec<RawOperation<'n>>,
 ) {
     let shared = parameters(item.get("parameters"), follow, findings);
-    for (key, node) in item.as_map().unwrap_or_default() {
-        let Some((_, method)) = OpKey::METHODS.into_iter().find(|(word, _)| *word == key.name) else {
-            // OpenAPI 3.2 allows other methods, which are not supported.
-            if matches!(key.name.as_str(), "query" | "additionalOperations") {
-                findings.add("method", key.span, || faults::other_method(key.span, &key.name));
-            }
-            continue;
-        };
-        let Some(node) = follow.follow_or_report(node, findings) else { continue };
-        if node.as_map().is_none() {
-            findings.add("operation", node.span, || faults::not_a("an operation", "a map", node));
-            continue;
-        }
+    for (key, method, node) in methods(item, Dialect::V3, follow, findings) {
         let own = parameters(node.get("parameters"), follow, findings);
         all.push(RawOperation {
             method,
@@ -73,12 +61,7 @@ fn parameters<'n>(
     findings: &mut Grouped,
 ) -> Vec<RawParameter<'n>> {
     let mut read = Vec::new();
-    for item in items(node, "parameters", findings) {
-        let Some(node) = follow.follow_or_report(item, findings) else { continue };
-        let (Some(name), Some(word)) = (text(node, "name"), text(node, "in")) else {
-            findings.add("parameter", node.span, || faults::parameter_form(node.span));
-            continue;
-        };
+    for (name, word, node) in named(node, follow, findings) {
         let Some(place) = place(node, word, findings) else { continue };
         read.push(RawParameter { place, ..parameter(name, node) });
     }
@@ -130,12 +113,7 @@ fn says_nothing(method: &str, body: &RawBody<'_>) -> bool {
 
 fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {
     let mut read = Vec::new();
-    for (status, node) in entries(operation.get("responses"), "responses", findings) {
-        // Extensions are not statuses.
-        if status.name.starts_with("x-") {
-            continue;
-        }
-        let Some(node) = follow.follow_or_report(node, findings) else { continue };
+    for (status, node) in by_status(operation, follow, findings) {
         let mut headers = Vec::new();
         for (key, header) in entries(node.get("headers"), "headers", findings) {
             let Some(header) = follow.follow_or_report(header, findings) else { continue };
