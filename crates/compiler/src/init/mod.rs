@@ -13,7 +13,7 @@ mod operations;
 mod paging;
 mod text;
 
-use crate::contract::{Contract, Documents, Operation};
+use crate::contract::{Contract, Documents};
 use crate::diagnostic::{Code, Findings, Severity, Sources};
 use crate::mapping::load::{PackFile, PackSource};
 use crate::mapping::{Compiled, Compiler};
@@ -256,8 +256,18 @@ struct WrittenRoute<'c> {
 /// The reason for refusals in drafted lines.
 const REASONS: &str = "reasons:\n  todo: {en: This is not available here.}\n";
 
-fn id_of(operation: &Operation) -> String {
-    slug(&operation.key.to_string())
+impl Decision {
+    /// Returns a decision about an operation, or about a field, that needs an edit.
+    fn new(weight: Weight, operation: &str, text: String) -> Decision {
+        Decision {
+            id: slug(operation),
+            weight,
+            operation: operation.to_owned(),
+            text,
+            proposal: None,
+            lines: None,
+        }
+    }
 }
 
 /// Converts a text to an id: its letters and digits, with `-` between words.
@@ -271,45 +281,25 @@ fn slug(text: &str) -> String {
 fn likely(proposal: &bodies::Proposal) -> Decision {
     let bodies::Proposal { ty, guess } = proposal;
     let [old, new] = guess.places.each_ref().map(|place| place.join("."));
-    Decision {
-        id: guess.id.clone(),
-        weight: Weight::Proposal,
-        operation: format!("{ty}: {old}"),
-        text: format!("it has likely become `{new}` ({:.2}: {})", guess.score, guess.why),
-        proposal: Some("write it".to_owned()),
-        lines: None,
-    }
+    let text = format!("it has likely become `{new}` ({:.2}: {})", guess.score, guess.why);
+    let decision = Decision::new(Weight::Proposal, &format!("{ty}: {old}"), text);
+    Decision { id: guess.id.clone(), proposal: Some("write it".to_owned()), ..decision }
 }
 
 /// Returns the decision about a guessed pair. The operation is refused until the pair is accepted.
 fn propose_pair(candidate: &PairCandidate<'_>, lines: String) -> Decision {
-    Decision {
-        id: candidate.id(),
-        weight: Weight::Proposal,
-        operation: candidate.old.key.to_string(),
-        text: format!("{} {}", candidate.why, candidate.evidence.render()),
-        proposal: Some("pair them".to_owned()),
-        lines: Some(lines),
-    }
+    let text = format!("{} {}", candidate.why, candidate.evidence.render());
+    let decision = Decision::new(Weight::Proposal, &candidate.old.key.to_string(), text);
+    Decision { id: candidate.id(), proposal: Some("pair them".to_owned()), lines: Some(lines), ..decision }
 }
 
 /// Returns the decision about a pair without drafted lines.
 fn undrafted_pair(candidate: &PairCandidate<'_>, is_proposal: bool, why: &str) -> Decision {
     let guessed = || format!("{} {}; no route is drafted: {why}", candidate.why, candidate.evidence.render());
     let text = if is_proposal { guessed() } else { why.to_owned() };
-    let id = if candidate.tier == Tier::Guess { candidate.id() } else { id_of(candidate.old) };
-    Decision { id, ..blocker(candidate.old, &text) }
-}
-
-fn blocker(operation: &Operation, why: &str) -> Decision {
-    Decision {
-        id: id_of(operation),
-        weight: Weight::Blocker,
-        operation: operation.key.to_string(),
-        text: why.to_owned(),
-        proposal: None,
-        lines: None,
-    }
+    let decision = Decision::new(Weight::Blocker, &candidate.old.key.to_string(), text);
+    let id = if candidate.tier == Tier::Guess { candidate.id() } else { decision.id };
+    Decision { id, ..decision }
 }
 
 fn look(written: &WrittenRoute<'_>) -> Vec<Decision> {
@@ -318,16 +308,8 @@ fn look(written: &WrittenRoute<'_>) -> Vec<Decision> {
     let all = marked.iter().chain(&route.remarks).chain(&route.looks);
     // Several steps may have the same remark.
     let all: BTreeSet<&String> = all.collect();
-    all.into_iter()
-        .map(|text| Decision {
-            id: id_of(written.candidate.old),
-            weight: Weight::Look,
-            operation: written.candidate.old.key.to_string(),
-            text: text.clone(),
-            proposal: None,
-            lines: None,
-        })
-        .collect()
+    let operation = written.candidate.old.key.to_string();
+    all.into_iter().map(|text| Decision::new(Weight::Look, &operation, text.clone())).collect()
 }
 
 /// Returns the pack: the files of both contracts, the handwritten files, and `files`.
@@ -432,13 +414,9 @@ fn list_changed(compiled: &Compiled) -> Vec<Decision> {
     let routes = pack.directions[0].routes.iter().map(|route| (route, lost(route)));
     routes
         .filter(|(_, lost)| !lost.is_empty())
-        .map(|(route, lost)| Decision {
-            id: slug(&route.operation.key),
-            weight: Weight::Look,
-            operation: route.operation.key.to_string(),
-            text: format!("not all of it goes over: {}", lost.join("; ")),
-            proposal: None,
-            lines: None,
+        .map(|(route, lost)| {
+            let text = format!("not all of it goes over: {}", lost.join("; "));
+            Decision::new(Weight::Look, &route.operation.key, text)
         })
         .collect()
 }
@@ -490,8 +468,10 @@ fn decide_refused(
         refused.contains(key.as_str()) && !decided.contains(key.as_str())
     });
     all.map(|operation| {
-        let why = unfit.get(&operation.key.to_string()).filter(|why| !why.is_empty());
-        blocker(operation, why.map_or("the new side has no such operation", String::as_str))
+        let key = operation.key.to_string();
+        let why = unfit.get(&key).filter(|why| !why.is_empty());
+        let why = why.map_or("the new side has no such operation", String::as_str);
+        Decision::new(Weight::Blocker, &key, why.to_owned())
     })
     .collect()
 }
