@@ -117,6 +117,11 @@ impl Documents {
     pub fn root(&self) -> &Node {
         &self.trees[0].root
     }
+
+    /// Returns the paths of all files, the document's first.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.trees.iter().map(|tree| tree.name.as_str())
+    }
 }
 
 /// Returns the path of the file that a reference names, relative to the file `from`. Returns `None`
@@ -271,13 +276,6 @@ impl<'n> Follow<'n> {
         let around = text.rsplit_once('/').and_then(|(around, _)| self.look_up(span.file, around));
         let entries = around.and_then(Node::as_map).unwrap_or_default();
         entries.iter().map(|(key, _)| key.name.as_str()).collect()
-    }
-}
-
-impl Documents {
-    /// Returns the paths of all files, the document's first.
-    pub fn names(&self) -> impl Iterator<Item = &str> {
-        self.trees.iter().map(|tree| tree.name.as_str())
     }
 }
 

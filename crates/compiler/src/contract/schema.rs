@@ -349,8 +349,12 @@ impl<'n, 'f> Schemas<'n, 'f> {
             findings.add("tuple", tuple.span, || faults::tuple(tuple.span));
             return Type::any(tuple.span);
         }
-        match all.as_slice() {
-            [] => Type::any(span),
+        if all.is_empty() { Type::any(span) } else { self.all_of(&all, findings) }
+    }
+
+    /// Reads the conjunction of one or more schemas.
+    fn all_of(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Type {
+        match nodes {
             [only] => self.parse(only, findings),
             several => self.conjunction(several, several[0].span, findings),
         }
@@ -370,18 +374,12 @@ impl<'n, 'f> Schemas<'n, 'f> {
         }
         let mut fields: Vec<Field> = Vec::with_capacity(order.len());
         for (key, nodes) in &order {
-            let ty = match nodes.as_slice() {
-                [only] => self.parse(only, findings),
-                several => self.conjunction(several, several[0].span, findings),
-            };
-            let access = Access::from_nodes(nodes, self.follow);
-            let default = self.default_of(nodes);
             fields.push(Field {
                 name: key.name.clone(),
-                ty,
+                ty: self.all_of(nodes, findings),
                 required: false,
-                access,
-                default,
+                access: Access::from_nodes(nodes, self.follow),
+                default: self.default_of(nodes),
                 span: key.span,
             });
         }
@@ -430,11 +428,10 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 _ => of.push(node),
             }
         }
-        let ty = match of.as_slice() {
-            [] => return Additional::Open,
-            [only] => self.parse(only, findings),
-            several => self.conjunction(several, several[0].span, findings),
-        };
+        if of.is_empty() {
+            return Additional::Open;
+        }
+        let ty = self.all_of(&of, findings);
         if ty.kind == TypeKind::Any { Additional::Open } else { Additional::Of(Box::new(ty)) }
     }
 }
