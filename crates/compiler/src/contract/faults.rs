@@ -2,7 +2,7 @@
 //! a warning; errors are reserved for files that are not contracts.
 
 use super::path::{OpKey, PathFault};
-use crate::diagnostic::{Code, Finding, Span};
+use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::yaml::Node;
 
 pub(super) fn no_openapi(span: Span) -> Finding {
@@ -39,7 +39,7 @@ pub(super) fn not_a(what: &str, wanted: &str, node: &Node) -> Finding {
 pub(super) fn unknown_reference(span: Span, text: &str, known: &[&str]) -> Finding {
     let name = text.rsplit('/').next().unwrap_or(text);
     Finding::warning(Code::UnknownReference, span, format!("`{text}` leads nowhere: it stands for any value"))
-        .did_you_mean(name, known.iter().copied())
+        .maybe_help(did_you_mean(name, known))
 }
 
 pub(super) fn reference_away(span: Span, text: &str) -> Finding {
@@ -179,7 +179,7 @@ pub(super) fn parameter_without_variable<'a>(
 ) -> Finding {
     let variables: Vec<&str> = variables.collect();
     Finding::warning(Code::PathVariable, span, format!("the path of {key} has no variable `{name}`"))
-        .did_you_mean(name, variables)
+        .maybe_help(did_you_mean(name, variables))
 }
 
 pub(super) fn status_form(span: Span, text: &str) -> Finding {
