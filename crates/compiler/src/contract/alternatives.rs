@@ -253,13 +253,7 @@ impl<'t> Settle<'t, '_> {
     }
 
     fn objects(&mut self, ty: &Type, written: &[Type], all: &[&FlatAlternative<'t>]) -> Option<Type> {
-        let objects: Vec<&'t Object> = all
-            .iter()
-            .filter_map(|one| match self.types.resolve(one.ty).kind {
-                TypeKind::Object(object) => Some(object),
-                _ => None,
-            })
-            .collect();
+        let objects: Vec<&'t Object> = all.iter().filter_map(|one| self.types.at(one.ty).object()).collect();
         // A declared discriminator takes precedence over an inferred test.
         let test = if objects.len() == all.len() {
             let said =

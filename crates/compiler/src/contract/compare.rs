@@ -35,9 +35,7 @@ mod scalars;
 
 pub(crate) use scalars::{exclusions, is_out_of_bounds, unread};
 
-use super::types::{
-    Access, Additional, Array, Choice, Field, Object, Scalar, Test, Type, TypeIn, TypeKind,
-};
+use super::types::{Access, Additional, Array, Choice, Field, Object, Scalar, Test, Type, TypeIn, TypeKind};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
@@ -190,7 +188,7 @@ pub(crate) fn compare_but_for_null(
 /// Returns the narrowings of a list itself, without its elements. Empty if one of the types is not
 /// a list.
 pub(crate) fn compare_lists(from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<Narrowing> {
-    match (from.types.resolve(from.ty).kind, to.types.resolve(to.ty).kind) {
+    match (from.kind(), to.kind()) {
         (TypeKind::Array(a), TypeKind::Array(b)) => {
             list_bounds(a, b).into_iter().map(Narrowing::of_both_messages).collect()
         }

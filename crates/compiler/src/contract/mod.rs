@@ -315,6 +315,11 @@ impl Contract {
         }
     }
 
+    /// Returns the event with this name.
+    pub(crate) fn webhook(&self, name: &str) -> Option<&Webhook> {
+        self.webhooks.iter().find(|webhook| webhook.name == name)
+    }
+
     /// Returns the operation of this method and path; names of variables must match too.
     pub fn find(&self, key: &OpKey) -> Option<&Operation> {
         // The same shape with other variable names is a different key.
@@ -362,6 +367,11 @@ impl Operation {
     pub fn is_typed(&self) -> bool {
         let is_json = |response: &Response| response.body.is_none() || response.media.is_json();
         self.body.as_ref().is_none_or(|body| body.media.is_json()) && self.responses.iter().all(is_json)
+    }
+
+    /// Returns the types of the bodies of its successful responses.
+    pub(crate) fn success_bodies(&self) -> impl Iterator<Item = &Type> {
+        self.responses.iter().filter(|one| one.is_success()).filter_map(|one| one.body.as_ref())
     }
 
     /// Returns the declared response for a status: the exact one, otherwise its class, otherwise

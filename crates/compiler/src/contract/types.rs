@@ -330,6 +330,34 @@ pub struct TypeIn<'a> {
     pub ty: &'a Type,
 }
 
+impl<'a> TypeIn<'a> {
+    /// Returns the kind of the type after following all references.
+    pub fn kind(self) -> &'a TypeKind {
+        self.types.resolve(self.ty).kind
+    }
+
+    /// Returns whether null is allowed, by the type or by a reference or alternative.
+    pub fn is_nullable(self) -> bool {
+        self.types.resolve(self.ty).nullable
+    }
+
+    /// Returns the object that the type is.
+    pub fn object(self) -> Option<&'a Object> {
+        match self.kind() {
+            TypeKind::Object(object) => Some(object),
+            _ => None,
+        }
+    }
+
+    /// Returns the element type of a list.
+    pub fn items(self) -> Option<TypeIn<'a>> {
+        match self.kind() {
+            TypeKind::Array(array) => Some(self.types.at(&array.items)),
+            _ => None,
+        }
+    }
+}
+
 /// Kinds of JSON values that differ in their first character.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum JsonKind {

@@ -236,11 +236,7 @@ impl<'c> Bodies<'c> {
             route.lines.push(format!("{word}: keep"));
             return Ok(());
         }
-        let objects = types.map(|ty| match ty.types.resolve(ty.ty).kind {
-            TypeKind::Object(object) => Some(object),
-            _ => None,
-        });
-        let shape = match (objects, types.map(named_type)) {
+        let shape = match (types.map(TypeIn::object), types.map(named_type)) {
             // An unnamed type has its lines inline.
             ([Some(old), Some(new)], [None, _] | [_, None]) => {
                 let name = format!("{} {word}", operation.key);
@@ -288,17 +284,15 @@ impl<'c> Bodies<'c> {
         let mut inner = types;
         let mut each = false;
         for side in [0, 1] {
-            if let TypeKind::Array(array) = types[side].types.resolve(types[side].ty).kind {
-                inner[side] = types[side].types.at(&array.items);
+            if let Some(items) = types[side].items() {
+                inner[side] = items;
                 each = true;
             }
         }
         let (Some(old), Some(new)) = (named_type(inner[0]), named_type(inner[1])) else {
             return Err(why());
         };
-        let both_lists =
-            |side: usize| matches!(types[side].types.resolve(types[side].ty).kind, TypeKind::Array(_));
-        if each && !(both_lists(0) && both_lists(1)) {
+        if each && types.iter().any(|ty| ty.items().is_none()) {
             return Err(why());
         }
         let key = (old.0.name.to_string(), new.0.name.to_string(), way);
@@ -594,7 +588,7 @@ impl<'c> Bodies<'c> {
             return Ok(table.0);
         }
         if let Some(values) = map_values(types) {
-            if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable {
+            if from.is_nullable() && !to.is_nullable() {
                 return Err(format!("`{name}`: the map may be null on one side, and not on the other"));
             }
             let (found, each) = self.shape_of(values, way).map_err(|why| format!("`{name}`: {why}"))?;

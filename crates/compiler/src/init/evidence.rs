@@ -2,7 +2,7 @@
 //! before accepting the guess.
 
 use super::fields::{spelling, words};
-use crate::contract::{Contract, Operation, Type, TypeKind, Types};
+use crate::contract::{Contract, Operation, Type, Types};
 use std::collections::BTreeSet;
 
 /// Arguments for and against a guess.
@@ -74,19 +74,12 @@ fn request_type(operation: &Operation) -> Option<&Type> {
 }
 
 fn answer_type(operation: &Operation) -> Option<&Type> {
-    operation.responses.iter().filter(|answer| answer.is_success()).find_map(|answer| answer.body.as_ref())
+    operation.success_bodies().next()
 }
 
 /// Returns the normalized names of the members of an object, or of the objects in a list.
 fn members(ty: &Type, types: &Types) -> Option<BTreeSet<String>> {
-    match types.resolve(ty).kind {
-        TypeKind::Object(object) => Some(object.fields.iter().map(|field| spelling(&field.name)).collect()),
-        TypeKind::Array(array) => match types.resolve(&array.items).kind {
-            TypeKind::Object(object) => {
-                Some(object.fields.iter().map(|field| spelling(&field.name)).collect())
-            }
-            _ => None,
-        },
-        _ => None,
-    }
+    let ty = types.at(ty);
+    let object = ty.items().unwrap_or(ty).object()?;
+    Some(object.fields.iter().map(|field| spelling(&field.name)).collect())
 }

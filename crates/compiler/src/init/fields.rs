@@ -182,7 +182,7 @@ fn description_words(field: &Field, types: &Types, known: &FieldContext<'_>) -> 
 /// Returns whether both types are scalars or lists of scalars. The description of an object is not
 /// specific enough.
 fn is_flat(types: [TypeIn<'_>; 2]) -> bool {
-    types.into_iter().all(|ty| match ty.types.resolve(ty.ty).kind {
+    types.into_iter().all(|ty| match ty.kind() {
         TypeKind::Scalar(_) => true,
         TypeKind::Array(array) => {
             matches!(ty.types.resolve(&array.items).kind, TypeKind::Scalar(_))
@@ -440,7 +440,7 @@ fn guess(ty: &str, places: [FieldPath; 2], score: f64, why: String) -> Guess {
 /// Returns whether both types have the same kind: scalars of the same JSON kind and format, lists
 /// of the same kind, or types with equal JSON kinds.
 fn same_kind(types: [TypeIn<'_>; 2]) -> bool {
-    let [a, b] = types.map(|ty| ty.types.resolve(ty.ty).kind);
+    let [a, b] = types.map(|ty| ty.kind());
     match (a, b) {
         (TypeKind::Any, _) | (_, TypeKind::Any) => false,
         (TypeKind::Array(a), TypeKind::Array(b)) => {
@@ -457,7 +457,7 @@ fn same_kind(types: [TypeIn<'_>; 2]) -> bool {
 /// Returns the share of common values of two enumerations. Returns `None` if one is not an
 /// enumeration.
 fn shared_values(types: [TypeIn<'_>; 2]) -> Option<f64> {
-    let [a, b] = types.map(|ty| match ty.types.resolve(ty.ty).kind {
+    let [a, b] = types.map(|ty| match ty.kind() {
         TypeKind::Scalar(Scalar { values: Some(values), .. }) => {
             Some(values.values.iter().map(ToString::to_string).collect::<BTreeSet<String>>())
         }

@@ -134,11 +134,7 @@ pub(super) fn translate_paging<'c>(
 /// Both are at the top or in an object at the top.
 fn next_page_member(operation: &Operation, contract: &Contract) -> Option<(String, String)> {
     const NEXT: &[&str] = &["next", "nextcursor", "nexttoken", "nextpagetoken", "endcursor", "cursor"];
-    let body = operation
-        .responses
-        .iter()
-        .filter(|answer| answer.is_success())
-        .find_map(|answer| answer.body.as_ref())?;
+    let body = operation.success_bodies().next()?;
     let TypeKind::Object(object) = contract.types.resolve(body).kind else { return None };
     let (mut lists, mut nexts) = (Vec::new(), Vec::new());
     let mut look = |place: String, name: &str, ty: &Type| match contract.types.resolve(ty).kind {

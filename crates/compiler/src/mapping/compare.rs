@@ -4,9 +4,7 @@
 
 use super::ast::{CompareType, FieldPlace, Manifest, Spanned};
 use super::{faults, origin};
-use crate::contract::{
-    Additional, Contract, Operation, Reference, StatusPattern, Type, TypeId, TypeIn, TypeKind, Types,
-};
+use crate::contract::{Additional, Contract, Operation, Reference, Type, TypeId, TypeIn, TypeKind, Types};
 use crate::diagnostic::{Findings, Sources};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -174,7 +172,7 @@ fn check_members(written: &CompareType, ty: TypeIn<'_>, findings: &mut Findings)
     }
     for place in &written.unordered {
         if let Some(found) = member(ty, place, &written.name.value, findings)
-            && !matches!(found.types.resolve(found.ty).kind, TypeKind::Array(_) | TypeKind::Any)
+            && !matches!(found.kind(), TypeKind::Array(_) | TypeKind::Any)
         {
             findings.push(faults::compared_order(place.span, &found.ty.to_string()));
         }
@@ -191,7 +189,7 @@ fn check_members(written: &CompareType, ty: TypeIn<'_>, findings: &mut Findings)
 }
 
 fn is_scalar(ty: TypeIn<'_>) -> bool {
-    match ty.types.resolve(ty.ty).kind {
+    match ty.kind() {
         TypeKind::Scalar(_) => true,
         TypeKind::OneOf(alternatives) => alternatives.iter().all(|one| is_scalar(ty.types.at(one))),
         _ => false,
@@ -208,9 +206,9 @@ fn member<'t>(
 ) -> Option<TypeIn<'t>> {
     let mut found = ty;
     for step in &place.value.0 {
-        let TypeKind::Object(object) = found.types.resolve(found.ty).kind else {
+        let TypeKind::Object(object) = found.kind() else {
             // An untyped value may have the member.
-            if !matches!(found.types.resolve(found.ty).kind, TypeKind::Any) {
+            if !matches!(found.kind(), TypeKind::Any) {
                 findings.push(faults::compared_member(place, step, name, Vec::new()));
             }
             return None;
@@ -229,7 +227,7 @@ impl Comparisons<'_> {
     /// Returns the rules for successful responses of an operation.
     pub(super) fn of_operation(&self, side: usize, operation: &Operation) -> Vec<CompareRule> {
         let mut rules = Vec::new();
-        for body in successes(operation) {
+        for body in operation.success_bodies() {
             self.walk(side, body, &mut rules);
         }
         rules.dedup();
@@ -239,8 +237,7 @@ impl Comparisons<'_> {
     /// Returns the rules for the body of an event.
     pub(super) fn of_event(&self, side: usize, name: &str) -> Vec<CompareRule> {
         let mut rules = Vec::new();
-        let told = self.contracts[side].webhooks.iter().find(|webhook| webhook.name == name);
-        if let Some(body) = told.and_then(|webhook| webhook.body.as_ref()) {
+        if let Some(body) = self.contracts[side].webhook(name).and_then(|webhook| webhook.body.as_ref()) {
             self.walk(side, &body.ty, &mut rules);
         }
         rules.dedup();
@@ -310,7 +307,7 @@ impl Comparisons<'_> {
         let mut seen = vec![false; all.len()];
         let mut open = Vec::new();
         let events = contract.webhooks.iter().filter_map(|webhook| Some(&webhook.body.as_ref()?.ty));
-        for body in contract.operations.iter().flat_map(successes).chain(events) {
+        for body in contract.operations.iter().flat_map(Operation::success_bodies).chain(events) {
             each_reference(body, &mut |id| open.push(id.index()));
         }
         while let Some(at) = open.pop() {
@@ -390,17 +387,6 @@ impl Comparisons<'_> {
         written.noise.iter().for_each(|place| add(below(place), CompareKind::Noise, place.span));
         written.unordered.iter().for_each(|place| add(below(place), CompareKind::Unordered, place.span));
     }
-}
-
-/// Returns the bodies of an operation's successful responses.
-fn successes(operation: &Operation) -> impl Iterator<Item = &Type> {
-    let is_success = |status: StatusPattern| match status {
-        StatusPattern::Exact(status) => status < 300,
-        StatusPattern::Class(class) => class == 2,
-        StatusPattern::Default => false,
-    };
-    let successes = operation.responses.iter().filter(move |response| is_success(response.status));
-    successes.filter_map(|response| response.body.as_ref())
 }
 
 /// One place on a path into a type.

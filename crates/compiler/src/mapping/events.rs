@@ -181,7 +181,7 @@ impl<'p> EventCheck<'_, 'p> {
     fn receiving(&self, event: &EventDecl) -> Option<&'p Webhook> {
         let to = self.from.other().place();
         let name = event.names[to].as_ref()?;
-        self.world.contracts[to].webhooks.iter().find(|known| known.name == name.value)
+        self.world.contracts[to].webhook(&name.value)
     }
 
     /// Compiles the rule that matches the event with the receiving side's own event.
@@ -260,7 +260,7 @@ impl<'p> EventCheck<'_, 'p> {
         webhook: &Webhook,
     ) -> Option<(BodyPlan, Vec<Loss>)> {
         let to = self.from.other();
-        let told = self.world.contracts[to.place()].webhooks.iter().find(|known| known.name == name.value)?;
+        let told = self.world.contracts[to.place()].webhook(&name.value)?;
         let (Some(sent), Some(wanted)) = (&webhook.body, &told.body) else {
             self.findings.push(faults::event_without_body(event.span));
             return None;
@@ -318,7 +318,7 @@ impl<'p> EventCheck<'_, 'p> {
         for (side, name) in event.names.iter().enumerate() {
             let contract = &self.world.contracts[side];
             if let Some(name) = name
-                && !contract.webhooks.iter().any(|known| known.name == name.value)
+                && contract.webhook(&name.value).is_none()
             {
                 let known: Vec<&str> = contract.webhooks.iter().map(|known| known.name.as_str()).collect();
                 self.findings.push(faults::unknown_event(name, &contract.name, known));

@@ -6,7 +6,8 @@ use super::message_place::Missed;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use std::collections::BTreeSet;
 
-fn list<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
+/// Returns the words in backticks, separated by commas.
+pub(super) fn list<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
     words.into_iter().map(|word| format!("`{}`", word.as_ref())).collect::<Vec<_>>().join(", ")
 }
 

@@ -14,27 +14,21 @@ pub(super) fn fits(types: [TypeIn<'_>; 2], way: BodyDirection) -> bool {
 /// Returns the name and kind of a named type that can have a shape.
 pub(super) fn named_type<'t>(ty: TypeIn<'t>) -> Option<(&'t Reference, &'t TypeKind)> {
     let TypeKind::Named(reference) = &ty.ty.kind else { return None };
-    let kind = ty.types.resolve(ty.ty).kind;
+    let kind = ty.kind();
     matches!(kind, TypeKind::Object(_) | TypeKind::Choice(_)).then_some((reference, kind))
 }
 
 /// Returns two objects of which at least one has no name. Neither may be null.
 pub(super) fn anonymous_objects<'t>(types: [TypeIn<'t>; 2]) -> Option<[&'t Object; 2]> {
-    let objects = types.map(|ty| match (ty.types.resolve(ty.ty), named_type(ty)) {
-        (resolved, name) if !resolved.nullable => match resolved.kind {
-            TypeKind::Object(object) if !object.fields.is_empty() => Some((object, name.is_none())),
-            _ => None,
-        },
-        _ => None,
-    });
-    let [Some((old, a)), Some((new, b))] = objects else { return None };
-    (a || b).then_some([old, new])
+    let object = |ty: TypeIn<'t>| ty.object().filter(|object| !object.fields.is_empty() && !ty.is_nullable());
+    let [Some(old), Some(new)] = types.map(object) else { return None };
+    types.into_iter().any(|ty| named_type(ty).is_none()).then_some([old, new])
 }
 
 /// Returns the value types of two maps without declared members.
 pub(super) fn map_values<'t>(types: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> {
-    let of = |ty: TypeIn<'t>| match ty.types.resolve(ty.ty).kind {
-        TypeKind::Object(Object { fields, additional: Additional::Of(value), .. }) if fields.is_empty() => {
+    let of = |ty: TypeIn<'t>| match ty.object()? {
+        Object { fields, additional: Additional::Of(value), .. } if fields.is_empty() => {
             Some(ty.types.at(value))
         }
         _ => None,
@@ -74,11 +68,11 @@ pub(super) fn conversion(
     required: [bool; 2],
     way: BodyDirection,
 ) -> Option<&'static str> {
-    let scalar = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
+    let scalar = |ty: TypeIn<'_>| match ty.kind() {
         TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
         _ => None,
     };
-    let nullable = types.map(|ty| ty.types.resolve(ty.ty).nullable);
+    let nullable = types.map(|ty| ty.is_nullable());
     match (scalar(types[0]), scalar(types[1])) {
         (Some(ScalarKind::Integer), Some(ScalarKind::String))
             if way == BodyDirection::Request && !nullable[0] =>
@@ -109,16 +103,14 @@ pub(super) fn unknown_values(
     to: TypeIn<'_>,
     way: BodyDirection,
 ) -> Option<(String, String)> {
-    let listed = |ty: TypeIn<'_>| match ty.types.resolve(ty.ty).kind {
+    let listed = |ty: TypeIn<'_>| match ty.kind() {
         TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {
             Some(values.values.iter().map(ToString::to_string).collect::<Vec<_>>())
         }
         _ => None,
     };
     // The new side would reject an unknown value in a request.
-    if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable
-        || way == BodyDirection::Request
-    {
+    if from.is_nullable() && !to.is_nullable() || way == BodyDirection::Request {
         return None;
     }
     let (source, target) = (listed(from)?, listed(to)?);

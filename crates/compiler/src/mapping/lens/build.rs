@@ -6,14 +6,14 @@ mod others;
 mod rest;
 
 use super::convert::{self, Lost, ParsedConversion, ReadyConversion};
-use super::facts::{closed_values, items_of};
+use super::facts::closed_values;
 use super::fields::{self, FoundField, SpannedPlace, field_at, is_others};
 use super::line::{LineKind, ShapeLine, ShapeLines};
 use super::loss::{self, Losses};
 use super::presence::{self, MappedValue};
 use super::{Direction, Lens, Lenses, Partial, Supply, faults};
 use crate::contract::{
-    Access, Additional, Array, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
+    Access, Additional, Narrowing, TypeIn, TypeKind, assignable, compare, defaults as defaults_differ,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, ShapeUse};
@@ -251,11 +251,10 @@ impl<'b> LensBuilder<'b, '_> {
             Some((used, ParsedConversion::SingleInArray(elses))) => {
                 let (wrapped, array) =
                     if self.way.to == 1 { (read.ty, built.ty) } else { (built.ty, read.ty) };
-                let TypeKind::Array(Array { items, .. }) = array.types.resolve(array.ty).kind else {
+                let Some(item) = array.items() else {
                     self.findings.push(faults::conversion(&used.name, "the new side must be a list"));
                     return None;
                 };
-                let item = array.types.at(items);
                 let (from, to) = if self.way.to == 1 { (wrapped, item) } else { (item, wrapped) };
                 if self.way.to == 0 && convert::is_not_single(array) {
                     self.lens.turns_away = true;
@@ -293,7 +292,7 @@ impl<'b> LensBuilder<'b, '_> {
         let way = self.way;
         let both = [read, built].map(|ty| match ready.each {
             None => Some(ty),
-            Some(_) => items_of(ty),
+            Some(_) => ty.items(),
         });
         let [Some(read), Some(built)] = both else {
             self.findings.push(faults::conversion(&used.name, "`each` is for a list on both sides"));
@@ -383,7 +382,7 @@ impl<'b> LensBuilder<'b, '_> {
             }
             return Some(ValueOp::Keep);
         };
-        if from.types.resolve(from.ty).nullable && !to.types.resolve(to.ty).nullable {
+        if from.is_nullable() && !to.is_nullable() {
             self.findings.push(faults::null_through_shape(&shape.name, way, to.ty));
         }
         let types = if self.way.from == 0 { [from, to] } else { [to, from] };
@@ -409,7 +408,7 @@ impl<'b> LensBuilder<'b, '_> {
 
     /// Returns the value types of two maps. Reports objects with declared members.
     fn values_of<'t>(&mut self, shape: &ShapeUse, maps: [TypeIn<'t>; 2]) -> Option<[TypeIn<'t>; 2]> {
-        let of = |map: TypeIn<'t>| match map.types.resolve(map.ty).kind {
+        let of = |map: TypeIn<'t>| match map.kind() {
             TypeKind::Object(object) if object.fields.is_empty() => match &object.additional {
                 Additional::Of(value) => Some(map.types.at(value)),
                 Additional::Open | Additional::Closed => None,
@@ -440,7 +439,7 @@ impl<'b> LensBuilder<'b, '_> {
         let wrong = assignable(read.ty, built.ty, self.message())
             .err()
             .map(|why| faults::types(from, &why, way, read.ty, built.ty));
-        let null = built.ty.types.resolve(built.ty.ty).nullable;
+        let null = built.ty.is_nullable();
         let missing = (built.required && !null && !read.required)
             .then(|| faults::may_be_absent(from, name, way, false));
         self.findings.extend(wrong.into_iter().chain(missing));
@@ -459,9 +458,7 @@ impl<'b> LensBuilder<'b, '_> {
         let is_always = |found: FoundField<'_>| {
             let read = literal::json(&values[self.way.from]);
             let listed = closed_values(found.ty);
-            found.required
-                && !found.ty.types.resolve(found.ty.ty).nullable
-                && listed.is_some_and(|all| *all == [read.to_vec()])
+            found.required && !found.ty.is_nullable() && listed.is_some_and(|all| *all == [read.to_vec()])
         };
         if !self.find(self.way.from, &name.value).is_some_and(is_always) {
             // Any other value is replaced by the constant on the round trip.
@@ -648,7 +645,7 @@ impl<'b> LensBuilder<'b, '_> {
 
     fn finish(self) -> Lens {
         let built = self.types[self.way.to];
-        let fields = fields::object(built).map(|object| &object.fields[..]).unwrap_or_default();
+        let fields = built.object().map(|object| &object.fields[..]).unwrap_or_default();
         Lens {
             op: ValueOp::Object(self.object.finish(self.name, built, self.with.with.len()).into()),
             losses: self.losses.all,
@@ -672,7 +669,7 @@ fn yields_nothing(op: &ValueOp) -> bool {
 
 fn setting_fits(kind: SettingKind, ty: TypeIn<'_>) -> bool {
     use crate::contract::ScalarKind;
-    match ty.types.resolve(ty.ty).kind {
+    match ty.kind() {
         TypeKind::Any => true,
         TypeKind::Scalar(scalar) => match kind {
             SettingKind::Boolean => scalar.kind == ScalarKind::Boolean,

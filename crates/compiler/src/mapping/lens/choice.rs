@@ -14,7 +14,7 @@ pub(super) fn is_choice(ty: TypeIn<'_>) -> bool {
 }
 
 fn choice(ty: TypeIn<'_>) -> Option<&Choice> {
-    match ty.types.resolve(ty.ty).kind {
+    match ty.kind() {
         TypeKind::Choice(choice) => Some(choice),
         _ => None,
     }
@@ -31,7 +31,7 @@ fn is_one_of(ty: TypeIn<'_>, of: TypeIn<'_>) -> bool {
 
 /// Returns the identity of an alternative, independently of the references that lead to it.
 fn identity(ty: TypeIn<'_>) -> *const TypeKind {
-    std::ptr::from_ref(ty.types.resolve(ty.ty).kind)
+    std::ptr::from_ref(ty.kind())
 }
 
 /// Builds the op of a shape with `alternatives` towards side `to`. Returns `None` if it reports an

@@ -1,6 +1,6 @@
 //! Compiles conversions, and checks whether they fit the types of their two places.
 
-use super::facts::{closed_values, facts_of, is_digits, items_of, kinds_of};
+use super::facts::{closed_values, facts_of, is_digits, kinds_of};
 use super::{LensEnv, faults};
 use crate::contract::{
     Additional, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind,
@@ -72,7 +72,7 @@ pub(crate) fn parse_conversion(
     }
     let types = match used.each {
         None => types,
-        Some(_) => types.map(|ty| ty.and_then(items_of)),
+        Some(_) => types.map(|ty| ty.and_then(TypeIn::items)),
     };
     let kind = kind(used, types, world, findings)?;
     let kind = match used.or.is_empty() {
@@ -294,7 +294,7 @@ pub(in crate::mapping) fn check(
     let from_side = conversion.from();
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
         assignable_but_for_null(from, to).map_err(|why| why.to_string())?;
-        let shown = !matches!(from.types.resolve(from.ty).kind, TypeKind::Any);
+        let shown = !matches!(from.kind(), TypeKind::Any);
         if conversion.forward && shown && kinds_of(from).null {
             return Err(
                 "it does not take null, which may stand there and would come back as absent".to_owned()
@@ -307,7 +307,7 @@ pub(in crate::mapping) fn check(
             Err("it gives null, which may not stand at the other place".to_owned())
         };
     }
-    let is_any = |ty: TypeIn<'_>| matches!(ty.types.resolve(ty.ty).kind, TypeKind::Any);
+    let is_any = |ty: TypeIn<'_>| matches!(ty.kind(), TypeKind::Any);
     // With a fallback, the source may contain values outside the domain.
     let strict = matches!(conversion.otherwise, Otherwise::Error);
     let alternatives = conversion.kind.alternatives();
@@ -381,10 +381,10 @@ pub(in crate::mapping) fn exceeding(
 
 fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
     let target = match conversion.kind.kinds(conversion.from().other()).array {
-        true => items_of(to),
+        true => to.items(),
         false => Some(to),
     };
-    let scalar = target.map(|target| target.types.resolve(target.ty).kind);
+    let scalar = target.map(|target| target.kind());
     let Some(TypeKind::Scalar(scalar)) = scalar else { return Vec::new() };
     // `check_listed` and `check_table` handle closed lists.
     if scalar.values.as_ref().is_some_and(|values| !values.open) {
@@ -434,7 +434,7 @@ pub(crate) fn is_partial(kind: &ConversionKind, from_side: SideId, from: TypeIn<
 /// Returns whether the target accepts, unchanged, all values that the conversion rejects: every
 /// kind is either converted completely or accepted by the target.
 pub(crate) fn may_stay(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> bool {
-    if matches!(to.types.resolve(to.ty).kind, TypeKind::Any) {
+    if matches!(to.kind(), TypeKind::Any) {
         return true;
     }
     let (have, taken) = (kinds_of(from), kinds_of(to));
@@ -461,7 +461,7 @@ pub(super) fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String
         ConversionKind::ObjectToPairs { key, value } => Some((key, value)),
         _ => None,
     });
-    let (Some((key, value)), TypeKind::Array(array)) = (pairs, list.types.resolve(list.ty).kind) else {
+    let (Some((key, value)), TypeKind::Array(array)) = (pairs, list.kind()) else {
         return Vec::new();
     };
     let TypeKind::Object(entry) = list.types.resolve(&array.items).kind else { return Vec::new() };
@@ -471,12 +471,12 @@ pub(super) fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String
 }
 
 fn has_fraction(ty: TypeIn<'_>) -> bool {
-    matches!(ty.types.resolve(ty.ty).kind, TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Number)
+    matches!(ty.kind(), TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Number)
 }
 
 /// Returns the object that a type or one of its alternatives is.
 fn object_in(ty: TypeIn<'_>) -> Option<&crate::contract::Object> {
-    match ty.types.resolve(ty.ty).kind {
+    match ty.kind() {
         TypeKind::Object(object) => Some(object),
         TypeKind::OneOf(alternatives) => alternatives.iter().find_map(|one| object_in(ty.types.at(one))),
         _ => None,
@@ -488,7 +488,7 @@ fn object_in(ty: TypeIn<'_>) -> Option<&crate::contract::Object> {
 fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), String> {
     let gives_list = conversion.kind.kinds(conversion.from().other()).array;
     let target = match gives_list {
-        true => items_of(to),
+        true => to.items(),
         false => Some(to),
     };
     let Some(listed) = target.and_then(closed_values) else { return Ok(()) };

@@ -14,7 +14,7 @@ pub(super) fn facts_of(ty: TypeIn<'_>) -> Facts {
 }
 
 fn add(ty: TypeIn<'_>, facts: &mut Facts) {
-    match ty.types.resolve(ty.ty).kind {
+    match ty.kind() {
         TypeKind::Any => facts.any = true,
         TypeKind::Scalar(scalar) => add_scalar(scalar, facts),
         TypeKind::Array(array) => add_list(ty, array, facts),
@@ -39,7 +39,7 @@ fn add_scalar(scalar: &Scalar, facts: &mut Facts) {
 fn add_list(ty: TypeIn<'_>, array: &Array, facts: &mut Facts) {
     let items = ty.types.at(&array.items);
     // Conversions do not look into nested lists, and types may contain themselves.
-    let holds_lists = matches!(items.types.resolve(items.ty).kind, TypeKind::Array(_) | TypeKind::OneOf(_));
+    let holds_lists = matches!(items.kind(), TypeKind::Array(_) | TypeKind::OneOf(_));
     facts.items = (!holds_lists).then(|| Box::new(facts_of(items)));
     facts.items_least = array.min_items;
     facts.items_most = array.max_items;
@@ -81,17 +81,9 @@ pub(in crate::mapping) fn kinds_of(ty: TypeIn<'_>) -> Kinds {
     kinds
 }
 
-/// Returns the element type of a list.
-pub(crate) fn items_of(ty: TypeIn<'_>) -> Option<TypeIn<'_>> {
-    match ty.types.resolve(ty.ty).kind {
-        TypeKind::Array(array) => Some(ty.types.at(&array.items)),
-        _ => None,
-    }
-}
-
 /// Returns the values of a type with a closed list, as JSON, without null.
 pub(super) fn closed_values(ty: TypeIn<'_>) -> Option<Vec<Vec<u8>>> {
-    let TypeKind::Scalar(scalar) = ty.types.resolve(ty.ty).kind else { return None };
+    let TypeKind::Scalar(scalar) = ty.kind() else { return None };
     if scalar.kind == ScalarKind::Boolean && scalar.values.is_none() {
         return Some(vec![b"true".to_vec(), b"false".to_vec()]);
     }

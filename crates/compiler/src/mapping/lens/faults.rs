@@ -1,11 +1,16 @@
 //! Findings about shapes.
 
-use super::fields::{SpannedPlace, field_at, object};
+use super::fields::{SpannedPlace, field_at};
 use super::{Direction, LensEnv, Partial};
 use crate::contract::{Difference, ScalarLimits, Type, TypeIn, TypeKind};
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
 use crate::mapping::ast::{FieldPlace, Spanned};
+use crate::mapping::faults::list;
 use switchback_plan::convert::Arguments;
+
+fn from_to(way: Direction<'_>, from: TypeIn<'_>, to: TypeIn<'_>) -> String {
+    format!("from {} ({}) to {} ({})", way.from(), from.ty, way.to(), to.ty)
+}
 
 fn dotted_path(place: &FieldPlace) -> String {
     place.0.join(".")
@@ -167,17 +172,17 @@ pub(super) fn nothing_tells(shape: Span, way: Direction<'_>) -> Finding {
 
 pub(super) fn unknown_field(at: &SpannedPlace, index: usize, ty: TypeIn<'_>, side: &str) -> Finding {
     let around = FieldPlace(at.value.0[..index].to_vec());
-    let inside = field_at(ty, &around).ok().and_then(|found| object(found.ty));
+    let inside = field_at(ty, &around).ok().and_then(|found| found.ty.object());
     let known: Vec<&str> =
         inside.map(|o| o.fields.iter().map(|f| f.name.as_str()).collect()).unwrap_or_default();
     let name = &at.value.0[index];
     let owner = if index == 0 { ty.ty.to_string() } else { format!("{} of {}", dotted_path(&around), ty.ty) };
-    let all =
-        format!("its fields are {}", known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", "));
     let finding =
         Finding::error(Code::UnknownField, at.span, format!("`{name}` is not a field of {} {owner}", side))
             // A long list of fields would hide the finding.
-            .maybe_help((!known.is_empty() && known.len() <= 12).then_some(all));
+            .maybe_help(
+                (!known.is_empty() && known.len() <= 12).then(|| format!("its fields are {}", list(&known))),
+            );
     match at.value.0.as_slice() {
         [_] => finding.did_you_mean(name, known),
         // The name is only a part of the place.
@@ -227,14 +232,7 @@ pub(super) fn types(
     from: TypeIn<'_>,
     to: TypeIn<'_>,
 ) -> Finding {
-    let message = format!(
-        "`{}` does not go from {} ({}) to {} ({})",
-        dotted_path(&at.value),
-        way.from(),
-        from.ty,
-        way.to(),
-        to.ty
-    );
+    let message = format!("`{}` does not go {}", dotted_path(&at.value), from_to(way, from, to));
     Finding::error(Code::Types, at.span, message)
         .help(format!("{why}; convert it with `as:`, or turn it by a `shape:`"))
 }
@@ -261,7 +259,7 @@ pub(super) fn may_be_absent(
 }
 
 pub(super) fn literal(span: Span, place: &FieldPlace, ty: TypeIn<'_>, side: &str) -> Finding {
-    let bounds = match ty.types.resolve(ty.ty).kind {
+    let bounds = match ty.kind() {
         TypeKind::Scalar(scalar) if *scalar.limits != ScalarLimits::default() => " within bounds",
         _ => "",
     };
@@ -325,7 +323,7 @@ pub(super) fn rest_fits(span: Span) -> Finding {
 
 /// Returns a list of the first names.
 fn some(names: &[String]) -> String {
-    let list = names.iter().take(8).map(|name| format!("`{name}`")).collect::<Vec<_>>().join(", ");
+    let list = list(names.iter().take(8));
     let more = if names.len() > 8 { format!(" and {} more", names.len() - 8) } else { String::new() };
     list + &more
 }
@@ -354,12 +352,8 @@ pub(super) fn supplied_twice(name: &Spanned<String>, line: Span) -> Finding {
 }
 
 pub(super) fn unknown_conversion(name: &Spanned<String>, known: Vec<&str>) -> Finding {
-    let all = format!(
-        "the conversions are {}",
-        known.iter().map(|n| format!("`{n}`")).collect::<Vec<_>>().join(", ")
-    );
     Finding::error(Code::UnknownConversion, name.span, format!("there is no conversion `{}`", name.value))
-        .help(all)
+        .help(format!("the conversions are {}", list(&known)))
         .did_you_mean(&name.value, known)
 }
 
@@ -492,14 +486,7 @@ pub(super) fn conversion_types(
     from: TypeIn<'_>,
     to: TypeIn<'_>,
 ) -> Finding {
-    let message = format!(
-        "`{}` does not lead from {} ({}) to {} ({})",
-        name.value,
-        way.from(),
-        from.ty,
-        way.to(),
-        to.ty
-    );
+    let message = format!("`{}` does not lead {}", name.value, from_to(way, from, to));
     Finding::error(Code::ConversionTypes, name.span, message).help(why.to_owned())
 }
 

@@ -38,7 +38,7 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &FieldPlace) -> Result<FoundFi
             // An untyped value may contain any member.
             return Ok(FoundField { ty: found.ty, required: false, default: None, access: found.access });
         }
-        let inside: Option<&Field> = object(found.ty).and_then(|object| object.field(name));
+        let inside: Option<&Field> = found.ty.object().and_then(|object| object.field(name));
         if inside.is_none() && index == 0 && is_others(place, ty) {
             return others(ty).ok_or(index);
         }
@@ -58,7 +58,7 @@ pub(super) fn field_at<'t>(ty: TypeIn<'t>, place: &FieldPlace) -> Result<FoundFi
 /// Returns the type of undeclared members, or `None` if the object is closed.
 fn others(ty: TypeIn<'_>) -> Option<FoundField<'_>> {
     static ANY: LazyLock<Type> = LazyLock::new(Type::default);
-    let value = match &object(ty)?.additional {
+    let value = match &ty.object()?.additional {
         Additional::Closed => return None,
         Additional::Open => &*ANY,
         Additional::Of(value) => value,
@@ -69,7 +69,7 @@ fn others(ty: TypeIn<'_>) -> Option<FoundField<'_>> {
 /// Returns the fields that no place names, in the order of the type.
 pub(super) fn unclaimed_fields(ty: TypeIn<'_>, claimed: &[&FieldPlace]) -> Vec<FieldPlace> {
     let mut missing = Vec::new();
-    if let Some(object) = object(ty) {
+    if let Some(object) = ty.object() {
         walk(ty, object, &mut Vec::new(), claimed, &mut missing);
     }
     missing
@@ -86,7 +86,7 @@ fn walk(
         at.push(field.name.clone());
         let whole = claimed.iter().any(|place| place.0 == *at);
         let within = claimed.iter().any(|place| place.0.len() > at.len() && place.0.starts_with(at));
-        match object(ty.types.at(&field.ty)) {
+        match ty.types.at(&field.ty).object() {
             _ if whole => {}
             Some(inner) if within => walk(ty, inner, at, claimed, missing),
             // The members of an untyped value are unknown, so they are never reported as missing.
@@ -101,22 +101,14 @@ fn walk(
 /// named `*`.
 pub(super) fn is_others(place: &FieldPlace, ty: TypeIn<'_>) -> bool {
     matches!(place.0.as_slice(), [name] if name == OTHERS)
-        && object(ty).is_none_or(|object| object.field(OTHERS).is_none())
-}
-
-/// Returns the object that a type is.
-pub(super) fn object(ty: TypeIn<'_>) -> Option<&Object> {
-    match ty.types.resolve(ty.ty).kind {
-        TypeKind::Object(object) => Some(object),
-        _ => None,
-    }
+        && ty.object().is_none_or(|object| object.field(OTHERS).is_none())
 }
 
 /// Returns whether the enclosing object requires the place, and whether the place is nullable.
 pub(super) fn is_needed(built: TypeIn<'_>, place: &[String]) -> [bool; 2] {
     let Some((name, around)) = place.split_last() else { return [false; 2] };
     let around = field_at(built, &FieldPlace(around.to_vec()));
-    let holder = around.ok().and_then(|around| object(around.ty));
+    let holder = around.ok().and_then(|around| around.ty.object());
     let field = holder.and_then(|holder| holder.field(name));
     field.map_or([false; 2], |field| [field.required, built.types.resolve(&field.ty).nullable])
 }

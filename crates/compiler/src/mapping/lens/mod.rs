@@ -30,7 +30,6 @@ use super::names::PackNames;
 use crate::contract::{Array, Contract, TypeIn, TypeKind, assignable_but_for_null};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::Node;
-use fields::object;
 use line::ShapeLines;
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeSet, HashMap, HashSet};
@@ -333,7 +332,7 @@ impl<'p> Lenses<'p> {
         // A shape that accepts every value needs no attempt, which would buffer the value until its
         // last member.
         if lens.turns_away {
-            let is_any = matches!(built.types.resolve(built.ty).kind, TypeKind::Any);
+            let is_any = matches!(built.kind(), TypeKind::Any);
             // Null passes through a shape, so it only counts as rejected if the target does not
             // accept it.
             let null = is_any || kinds_of(built).null;
@@ -354,7 +353,7 @@ impl<'p> Lenses<'p> {
         findings: &mut Findings,
     ) -> Option<Lens> {
         for (side, ty) in types.iter().enumerate() {
-            if object(*ty).is_none() {
+            if ty.object().is_none() {
                 findings.push(faults::inline_not_an_object(shape.span, self.world.side(side), ty.ty));
                 return None;
             }
@@ -513,7 +512,7 @@ impl<'p> Lenses<'p> {
         }
         let mut elements = types;
         for (side, ty) in types.iter().enumerate() {
-            match ty.types.resolve(ty.ty).kind {
+            match ty.kind() {
                 TypeKind::Array(Array { items, .. }) => elements[side] = ty.types.at(items),
                 TypeKind::Any => {}
                 _ => {

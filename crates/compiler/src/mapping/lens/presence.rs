@@ -2,7 +2,7 @@
 //! assembled from parts, is represented only by its members. An empty one, or one without a
 //! required member, may therefore become absent.
 
-use super::fields::{field_at, object};
+use super::fields::field_at;
 use crate::contract::TypeIn;
 use crate::diagnostic::Span;
 use crate::mapping::ast::FieldPlace;
@@ -79,10 +79,10 @@ fn left_out<'c>(mapped: &'c [MappedValue], read: TypeIn<'_>, built: TypeIn<'_>) 
 fn is_sure(ty: TypeIn<'_>, place: &[String], from: usize, or_null: bool) -> bool {
     let mut holder = ty;
     for (at, name) in place.iter().enumerate() {
-        let Some(field) = object(holder).and_then(|object| object.field(name)) else { return false };
+        let Some(field) = holder.object().and_then(|object| object.field(name)) else { return false };
         let inner = ty.types.at(&field.ty);
         let is_last = at + 1 == place.len();
-        let may_be_null = or_null && !is_last && inner.types.resolve(inner.ty).nullable;
+        let may_be_null = or_null && !is_last && inner.is_nullable();
         if at >= from && (!field.required || may_be_null) {
             return false;
         }
@@ -93,5 +93,5 @@ fn is_sure(ty: TypeIn<'_>, place: &[String], from: usize, or_null: bool) -> bool
 
 fn may_be_null(ty: TypeIn<'_>, place: &[String]) -> bool {
     let found = field_at(ty, &FieldPlace(place.to_vec()));
-    found.is_ok_and(|found| found.ty.types.resolve(found.ty.ty).nullable)
+    found.is_ok_and(|found| found.ty.is_nullable())
 }

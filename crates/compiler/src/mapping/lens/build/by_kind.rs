@@ -49,7 +49,7 @@ impl LensBuilder<'_, '_> {
     ) {
         let of_side = |place: &SpannedPlace| field_at(self.types[self.way.from], &place.value).ok();
         let may_lack = |place: &SpannedPlace| {
-            of_side(place).is_none_or(|found| !found.required || found.ty.types.resolve(found.ty.ty).nullable)
+            of_side(place).is_none_or(|found| !found.required || found.ty.is_nullable())
         };
         let lost: Vec<&SpannedPlace> = match self.way.to {
             1 if may_lack(old) => vec![old],
@@ -136,7 +136,7 @@ impl LensBuilder<'_, '_> {
 
 /// Returns the alternatives of a type, or the type itself.
 fn alternatives(ty: TypeIn<'_>) -> Vec<TypeIn<'_>> {
-    match ty.types.resolve(ty.ty).kind {
+    match ty.kind() {
         TypeKind::OneOf(alternatives) => alternatives.iter().map(|one| ty.types.at(one)).collect(),
         _ => vec![ty],
     }

@@ -8,7 +8,7 @@ use crate::contract::{Additional, Narrowing, TypeKind, compare, unread};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, ShapeUse};
 use crate::mapping::lens::faults;
-use crate::mapping::lens::fields::{OTHERS, SpannedPlace, field_at, is_others, object};
+use crate::mapping::lens::fields::{OTHERS, SpannedPlace, field_at, is_others};
 use crate::mapping::lens::line::{LineKind, ShapeLine, ShapeLines};
 use std::collections::BTreeSet;
 use switchback_plan::{Others, ValueOp};
@@ -52,7 +52,8 @@ impl LensBuilder<'_, '_> {
     /// are taken apart.
     pub(super) fn add_others(&mut self, lines: &ShapeLines<'_>) {
         self.unnamed_within(lines);
-        if let (Some(from), Some(to)) = (object(self.types[self.way.from]), object(self.types[self.way.to])) {
+        if let (Some(from), Some(to)) = (self.types[self.way.from].object(), self.types[self.way.to].object())
+        {
             let found: Vec<Narrowing> =
                 unread(&from.unread, &to.unread).into_iter().map(Narrowing::of_both_messages).collect();
             let value = FieldPlace(Vec::new());
@@ -66,7 +67,7 @@ impl LensBuilder<'_, '_> {
             let origin = self.origin(lines.span);
             let built = self.types[self.way.to];
             let mut shadowed = Vec::new();
-            for field in object(built).map(|object| &object.fields[..]).unwrap_or_default() {
+            for field in built.object().map(|object| &object.fields[..]).unwrap_or_default() {
                 if self.object.shadow(&field.name, &origin) {
                     shadowed.push(format!("`{}`", field.name));
                 }
@@ -85,14 +86,14 @@ impl LensBuilder<'_, '_> {
     /// guarantees its fields only.
     fn promises_others(&self, lines: &ShapeLines<'_>) -> bool {
         let read = self.types[self.way.from];
-        let has_type = object(read).is_some_and(|object| matches!(object.additional, Additional::Of(_)));
+        let has_type = read.object().is_some_and(|object| matches!(object.additional, Additional::Of(_)));
         let is_kept = |line: &ShapeLine<'_>| matches!(&line.what, LineKind::Both { places, .. } if is_others(&places[self.way.from].value, read));
         has_type || lines.lines.iter().any(is_kept)
     }
 
     fn unsaid(&mut self, lines: &ShapeLines<'_>) -> Others {
         let (read, built) = (self.types[self.way.from], self.types[self.way.to]);
-        let (Some(from), Some(to)) = (object(read), object(built)) else { return Others::Drop };
+        let (Some(from), Some(to)) = (read.object(), built.object()) else { return Others::Drop };
         let place = FieldPlace(vec![OTHERS.to_owned()]);
         let taken =
             |line: &ShapeLine<'_>| line.places(self.way.to).iter().any(|at| is_others(&at.value, built));
@@ -146,7 +147,7 @@ impl LensBuilder<'_, '_> {
                 let Ok(found) = field_at(read, &FieldPlace(around.to_vec())) else { continue };
                 // Members of a closed object are all declared, so each is covered by a line or
                 // reported.
-                let has_others = match found.ty.types.resolve(found.ty.ty).kind {
+                let has_others = match found.ty.kind() {
                     TypeKind::Object(object) => object.additional != Additional::Closed,
                     kind => *kind == TypeKind::Any,
                 };
