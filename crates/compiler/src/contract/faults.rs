@@ -6,12 +6,9 @@ use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::yaml::Node;
 
 pub(super) fn no_openapi(span: Span) -> Finding {
-    Finding::error(
-        Code::OpenApiVersion,
-        span,
-        "this is no OpenAPI document: it has neither `openapi` nor `swagger`",
-    )
-    .help("a contract begins with `openapi: 3.1.0`, or `swagger: '2.0'`")
+    let message = "this is no OpenAPI document: it has neither `openapi` nor `swagger`";
+    Finding::error(Code::OpenApiVersion, span, message)
+        .help("a contract begins with `openapi: 3.1.0`, or `swagger: '2.0'`")
 }
 
 pub(super) fn openapi_version(span: Span, found: &str) -> Finding {
@@ -20,20 +17,14 @@ pub(super) fn openapi_version(span: Span, found: &str) -> Finding {
 }
 
 pub(super) fn more_findings(span: Span, more: usize) -> Finding {
-    Finding::note(
-        Code::OutsideSubset,
-        span,
-        format!("{more} more kinds of findings about this document are not shown"),
-    )
+    let message = format!("{more} more kinds of findings about this document are not shown");
+    Finding::note(Code::OutsideSubset, span, message)
 }
 
 pub(super) fn not_a(what: &str, wanted: &str, node: &Node) -> Finding {
     let found = node.kind_word();
-    Finding::warning(
-        Code::WrongKind,
-        node.span,
-        format!("{what} must be {wanted}, and this is {found}: it is passed over"),
-    )
+    let message = format!("{what} must be {wanted}, and this is {found}: it is passed over");
+    Finding::warning(Code::WrongKind, node.span, message)
 }
 
 pub(super) fn unknown_reference(span: Span, text: &str, known: &[&str]) -> Finding {
@@ -43,28 +34,19 @@ pub(super) fn unknown_reference(span: Span, text: &str, known: &[&str]) -> Findi
 }
 
 pub(super) fn reference_away(span: Span, text: &str) -> Finding {
-    Finding::warning(
-        Code::ReferenceForm,
-        span,
-        format!("`{text}` leads out to the net: it stands for any value"),
-    )
-    .help("save the document beside this one, and refer to it by its path")
+    let message = format!("`{text}` leads out to the net: it stands for any value");
+    Finding::warning(Code::ReferenceForm, span, message)
+        .help("save the document beside this one, and refer to it by its path")
 }
 
 pub(super) fn reference_cycle(span: Span, name: &str) -> Finding {
-    Finding::warning(
-        Code::ReferenceCycle,
-        span,
-        format!("`{name}` leads only back to itself: it stands for any value"),
-    )
+    let message = format!("`{name}` leads only back to itself: it stands for any value");
+    Finding::warning(Code::ReferenceCycle, span, message)
 }
 
 pub(super) fn wider(span: Span, keyword: &str) -> Finding {
-    Finding::note(
-        Code::OutsideSubset,
-        span,
-        format!("`{keyword}` is not read: the type takes more values than the document allows"),
-    )
+    let message = format!("`{keyword}` is not read: the type takes more values than the document allows");
+    Finding::note(Code::OutsideSubset, span, message)
 }
 
 pub(super) fn near_key(span: Span, found: &str, near: &str) -> Finding {
@@ -76,70 +58,48 @@ pub(super) fn tuple(span: Span) -> Finding {
 }
 
 pub(super) fn too_many_layers(span: Span, most: usize) -> Finding {
-    Finding::warning(
-        Code::TooLarge,
-        span,
-        format!("this schema is put together from more than {most} others: it stands for any value"),
-    )
+    let message =
+        format!("this schema is put together from more than {most} others: it stands for any value");
+    Finding::warning(Code::TooLarge, span, message)
 }
 
 pub(super) fn too_many_merged(span: Span) -> Finding {
-    Finding::warning(
-        Code::TooLarge,
-        span,
-        "too many schemas of the document are put together from others: this one stands for any value",
-    )
+    let message =
+        "too many schemas of the document are put together from others: this one stands for any value";
+    Finding::warning(Code::TooLarge, span, message)
 }
 
 pub(super) fn too_much_work(span: Span, most: usize) -> Finding {
-    Finding::warning(
-        Code::TooLarge,
-        span,
-        format!(
-            "more than {most} schemas, inherited ones counted each time: from here on they stand for any value"
-        ),
-    )
+    let message = format!(
+        "more than {most} schemas, inherited ones counted each time: from here on they stand for any value"
+    );
+    Finding::warning(Code::TooLarge, span, message)
 }
 
 pub(super) fn too_many_alternatives(span: Span, most: usize) -> Finding {
-    Finding::warning(
-        Code::TooLarge,
-        span,
-        format!("more than {most} alternatives: together they are any value"),
-    )
+    let message = format!("more than {most} alternatives: together they are any value");
+    Finding::warning(Code::TooLarge, span, message)
 }
 
 pub(super) fn two_choices(span: Span) -> Finding {
-    Finding::note(
-        Code::Alternatives,
-        span,
-        "a second choice (`oneOf` beside `anyOf`, or in another part of `allOf`) is not read: the type takes more values",
-    )
+    let message = "a second choice (`oneOf` beside `anyOf`, or in another part of `allOf`) is not read: the type takes more values";
+    Finding::note(Code::Alternatives, span, message)
 }
 
 pub(super) fn objects_overlap(span: Span) -> Finding {
-    Finding::note(
-        Code::Alternatives,
-        span,
-        "nothing tells these alternatives apart: together they are any value",
-    )
-    .help("a `discriminator`, a required constant, or a required field of its own in each would")
+    let message = "nothing tells these alternatives apart: together they are any value";
+    Finding::note(Code::Alternatives, span, message)
+        .help("a `discriminator`, a required constant, or a required field of its own in each would")
 }
 
 pub(super) fn lists_overlap(span: Span) -> Finding {
-    Finding::note(
-        Code::Alternatives,
-        span,
-        "these alternatives are lists of different items: a list of any values",
-    )
+    let message = "these alternatives are lists of different items: a list of any values";
+    Finding::note(Code::Alternatives, span, message)
 }
 
 pub(super) fn no_common_type(span: Span) -> Finding {
-    Finding::warning(
-        Code::Alternatives,
-        span,
-        "no value is of all types that `allOf` asks for: it stands for any value",
-    )
+    let message = "no value is of all types that `allOf` asks for: it stands for any value";
+    Finding::warning(Code::Alternatives, span, message)
 }
 
 pub(super) fn unknown_type_word(span: Span, found: &str, known: &[&str]) -> Finding {
@@ -148,27 +108,19 @@ pub(super) fn unknown_type_word(span: Span, found: &str, known: &[&str]) -> Find
 }
 
 pub(super) fn path_form(span: Span, path: &str, fault: &PathFault) -> Finding {
-    Finding::warning(
-        Code::PathForm,
-        span,
-        format!("`{path}` is not a path that requests could have ({fault}): its operations are left out"),
-    )
+    let message =
+        format!("`{path}` is not a path that requests could have ({fault}): its operations are left out");
+    Finding::warning(Code::PathForm, span, message)
 }
 
 pub(super) fn other_method(span: Span, word: &str) -> Finding {
-    Finding::note(
-        Code::OutsideSubset,
-        span,
-        format!("`{word}` is passed over: only the methods of HTTP are served"),
-    )
+    let message = format!("`{word}` is passed over: only the methods of HTTP are served");
+    Finding::note(Code::OutsideSubset, span, message)
 }
 
 pub(super) fn variable_without_parameter(span: Span, key: &OpKey, variable: &str) -> Finding {
-    Finding::warning(
-        Code::PathVariable,
-        span,
-        format!("`{variable}` of {key} is not among its parameters: it is any text"),
-    )
+    let message = format!("`{variable}` of {key} is not among its parameters: it is any text");
+    Finding::warning(Code::PathVariable, span, message)
 }
 
 pub(super) fn parameter_without_variable<'a>(
@@ -192,11 +144,8 @@ pub(super) fn no_responses(span: Span, key: &OpKey) -> Finding {
 }
 
 pub(super) fn parameter_form(span: Span) -> Finding {
-    Finding::warning(
-        Code::ParameterForm,
-        span,
-        "a parameter has a `name` and says where it is (`in`): this one is passed over",
-    )
+    let message = "a parameter has a `name` and says where it is (`in`): this one is passed over";
+    Finding::warning(Code::ParameterForm, span, message)
 }
 
 pub(super) fn parameter_place(span: Span, found: &str) -> Finding {
@@ -204,12 +153,8 @@ pub(super) fn parameter_place(span: Span, found: &str) -> Finding {
 }
 
 pub(super) fn same_parameter(span: Span, name: &str, earlier: Span) -> Finding {
-    Finding::warning(
-        Code::SameParameter,
-        span,
-        format!("the parameter `{name}` is given twice: the first counts"),
-    )
-    .with_related(earlier, "first given here")
+    let message = format!("the parameter `{name}` is given twice: the first counts");
+    Finding::warning(Code::SameParameter, span, message).with_related(earlier, "first given here")
 }
 
 pub(super) fn enum_of_values(span: Span) -> Finding {
@@ -231,10 +176,6 @@ pub(super) fn enum_open_and_closed(span: Span) -> Finding {
 }
 
 pub(super) fn same_operation(span: Span, key: &OpKey, earlier: &OpKey, place: Span) -> Finding {
-    Finding::warning(
-        Code::SameOperation,
-        span,
-        format!("{key} matches the same requests as {earlier}: it is left out"),
-    )
-    .with_related(place, "the other one")
+    let message = format!("{key} matches the same requests as {earlier}: it is left out");
+    Finding::warning(Code::SameOperation, span, message).with_related(place, "the other one")
 }

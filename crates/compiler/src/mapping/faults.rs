@@ -98,12 +98,8 @@ pub(super) fn setting_default_unlisted(span: Span, values: &[String]) -> Finding
 }
 
 pub(super) fn error_type(name: &Spanned<String>, side: &str, known: &[&str]) -> Finding {
-    Finding::error(
-        Code::ErrorForm,
-        name.span,
-        format!("the contract of `{side}` has no type `{}`", name.value),
-    )
-    .did_you_mean(&name.value, known)
+    let message = format!("the contract of `{side}` has no type `{}`", name.value);
+    Finding::error(Code::ErrorForm, name.span, message).did_you_mean(&name.value, known)
 }
 
 pub(super) fn errors_differ(span: Span, why: &str) -> Finding {
@@ -312,12 +308,9 @@ pub(super) fn event_place_unknown(place: &Spanned<String>, event: &str, missed: 
 }
 
 pub(super) fn event_key(place: &Spanned<String>) -> Finding {
-    Finding::error(
-        Code::EventForm,
-        place.span,
-        format!("`{}` is no place in the body of an event", place.value),
-    )
-    .help("events of one key stay in order: name what they are about, such as `$.body.data.id`")
+    let message = format!("`{}` is no place in the body of an event", place.value);
+    Finding::error(Code::EventForm, place.span, message)
+        .help("events of one key stay in order: name what they are about, such as `$.body.data.id`")
 }
 
 pub(super) fn correlated_place(place: &Spanned<String>) -> Finding {
@@ -356,12 +349,9 @@ pub(super) fn correlated_unnamed(span: Span, side: &str) -> Finding {
 }
 
 pub(super) fn event_or_drop(span: Span) -> Finding {
-    Finding::error(
-        Code::EventForm,
-        span,
-        "an event of the side that sends becomes one of the other's, or is dropped",
-    )
-    .help("`{event: {v2: a, v1: b}, body: Shape}`, or `{event: {v2: a}, drop: 'why'}`")
+    let message = "an event of the side that sends becomes one of the other's, or is dropped";
+    Finding::error(Code::EventForm, span, message)
+        .help("`{event: {v2: a, v1: b}, body: Shape}`, or `{event: {v2: a}, drop: 'why'}`")
 }
 
 pub(super) fn event_body_missing(span: Span) -> Finding {

@@ -30,21 +30,15 @@ pub(super) fn unknown_shape(name: &Spanned<String>, known: Vec<&str>) -> Finding
 
 pub(super) fn unknown_type(name: &Spanned<String>, world: &LensEnv<'_>, at: usize) -> Finding {
     let known = world.contracts[at].types.iter().map(|named| &*named.name);
-    Finding::error(
-        Code::UnknownType,
-        name.span,
-        format!("the contract of {} has no type `{}`", world.side(at), name.value),
-    )
-    .help("name a schema of its `components`")
-    .did_you_mean(&name.value, known)
+    let message = format!("the contract of {} has no type `{}`", world.side(at), name.value);
+    Finding::error(Code::UnknownType, name.span, message)
+        .help("name a schema of its `components`")
+        .did_you_mean(&name.value, known)
 }
 
 pub(super) fn not_an_object(name: &Spanned<String>, ty: &Type) -> Finding {
-    Finding::error(
-        Code::ShapeType,
-        name.span,
-        format!("a shape relates objects, and `{}` is {ty}", name.value),
-    )
+    let message = format!("a shape relates objects, and `{}` is {ty}", name.value);
+    Finding::error(Code::ShapeType, name.span, message)
 }
 
 pub(super) fn inline_not_an_object(span: Span, side: &str, ty: &Type) -> Finding {
@@ -79,11 +73,8 @@ pub(super) fn unused_shape(name: &Spanned<String>) -> Finding {
 }
 
 pub(super) fn like_itself(name: &Spanned<String>) -> Finding {
-    Finding::error(
-        Code::LeadsToItself,
-        name.span,
-        format!("`like: {}` leads back to where it started", name.value),
-    )
+    let message = format!("`like: {}` leads back to where it started", name.value);
+    Finding::error(Code::LeadsToItself, name.span, message)
 }
 
 pub(super) fn too_deep(name: &str, span: Span, max: usize) -> Finding {
@@ -217,12 +208,8 @@ pub(super) fn unclaimed_field(
 }
 
 pub(super) fn empty_rest(span: Span, side: &str) -> Finding {
-    Finding::error(
-        Code::EmptyRest,
-        span,
-        format!("every field of {} has a line: nothing is left for `rest`", side),
-    )
-    .help("remove it")
+    let message = format!("every field of {} has a line: nothing is left for `rest`", side);
+    Finding::error(Code::EmptyRest, span, message).help("remove it")
 }
 
 pub(super) fn types(
@@ -270,12 +257,8 @@ pub(super) fn literal(span: Span, place: &FieldPlace, ty: TypeIn<'_>, side: &str
 }
 
 pub(super) fn despite_nothing(span: Span, place: &FieldPlace, ty: TypeIn<'_>) -> Finding {
-    Finding::error(
-        Code::LiteralType,
-        span,
-        format!("the value fits `{}`, which is {}", dotted_path(place), ty.ty),
-    )
-    .help("write the value alone")
+    let message = format!("the value fits `{}`, which is {}", dotted_path(place), ty.ty);
+    Finding::error(Code::LiteralType, span, message).help("write the value alone")
 }
 
 pub(super) fn setting_optional(name: &Spanned<String>) -> Finding {
@@ -285,11 +268,8 @@ pub(super) fn setting_optional(name: &Spanned<String>) -> Finding {
 }
 
 pub(super) fn setting_type(name: &Spanned<String>, ty: TypeIn<'_>) -> Finding {
-    Finding::error(
-        Code::SettingType,
-        name.span,
-        format!("the setting `{}` does not fit {}", name.value, ty.ty),
-    )
+    let message = format!("the setting `{}` does not fit {}", name.value, ty.ty);
+    Finding::error(Code::SettingType, name.span, message)
 }
 
 pub(super) fn absent_but_required(at: &SpannedPlace, side: &str) -> Finding {
@@ -299,12 +279,8 @@ pub(super) fn absent_but_required(at: &SpannedPlace, side: &str) -> Finding {
 
 pub(super) fn no_source(shape: &str, at: &SpannedPlace, side: &str) -> Finding {
     let (name, own) = (dotted_path(&at.value), side);
-    Finding::error(
-        Code::NoSource,
-        at.span,
-        format!("no source for `{name}` ({own}, required) where `{shape}` builds {own}"),
-    )
-    .help(format!(
+    let message = format!("no source for `{name}` ({own}, required) where `{shape}` builds {own}");
+    Finding::error(Code::NoSource, at.span, message).help(format!(
         "supply it under `with: {{{name}: …}}`, give it a value here, or serve one side only (`front:`)"
     ))
 }
@@ -343,12 +319,8 @@ pub(super) fn refuse_within(at: &SpannedPlace) -> Finding {
 }
 
 pub(super) fn supplied_twice(name: &Spanned<String>, line: Span) -> Finding {
-    Finding::error(
-        Code::ClaimedTwice,
-        name.span,
-        format!("the shape already has a source for `{}`", name.value),
-    )
-    .with_related(line, "its line")
+    let message = format!("the shape already has a source for `{}`", name.value);
+    Finding::error(Code::ClaimedTwice, name.span, message).with_related(line, "its line")
 }
 
 pub(super) fn unknown_conversion(name: &Spanned<String>, known: Vec<&str>) -> Finding {
@@ -358,12 +330,9 @@ pub(super) fn unknown_conversion(name: &Spanned<String>, known: Vec<&str>) -> Fi
 }
 
 pub(super) fn not_one_of_several(name: &Spanned<String>) -> Finding {
-    Finding::error(
-        Code::ConversionArguments,
-        name.span,
-        format!("`{}` cannot be one of several conversions", name.value),
-    )
-    .help("it does not turn values into others: use it alone")
+    let message = format!("`{}` cannot be one of several conversions", name.value);
+    Finding::error(Code::ConversionArguments, name.span, message)
+        .help("it does not turn values into others: use it alone")
 }
 
 pub(super) fn no_arguments(name: &Spanned<String>, span: Span) -> Finding {
@@ -412,21 +381,14 @@ fn with_sides(example: &str, world: &LensEnv<'_>) -> String {
 }
 
 pub(super) fn not_of_each(name: &Spanned<String>) -> Finding {
-    Finding::error(
-        Code::ConversionArguments,
-        name.span,
-        format!("`{}` is no conversion of the elements of a list", name.value),
-    )
-    .help("an element is never absent")
+    let message = format!("`{}` is no conversion of the elements of a list", name.value);
+    Finding::error(Code::ConversionArguments, name.span, message).help("an element is never absent")
 }
 
 pub(super) fn single_else(name: &Spanned<String>) -> Finding {
-    Finding::error(
-        Code::ConversionTypes,
-        name.span,
-        "a list of several has no one element: `else:` can say `error` alone",
-    )
-    .help("take a list apart in a route: `steps: [one: {pick: path, take: first}]`")
+    let message = "a list of several has no one element: `else:` can say `error` alone";
+    Finding::error(Code::ConversionTypes, name.span, message)
+        .help("take a list apart in a route: `steps: [one: {pick: path, take: first}]`")
 }
 
 pub(super) fn else_keeps(name: &Spanned<String>, way: Direction<'_>, to: TypeIn<'_>) -> Finding {
@@ -491,13 +453,10 @@ pub(super) fn conversion_types(
 }
 
 pub(super) fn shape_and_conversion(shape: &Spanned<String>, conversion: &Spanned<String>) -> Finding {
-    Finding::error(
-        Code::ConversionTypes,
-        conversion.span,
-        format!("`{}` and a shape cannot both turn one value", conversion.value),
-    )
-    .with_related(shape.span, "the shape")
-    .help("only `single_in_array` goes with a shape")
+    let message = format!("`{}` and a shape cannot both turn one value", conversion.value);
+    Finding::error(Code::ConversionTypes, conversion.span, message)
+        .with_related(shape.span, "the shape")
+        .help("only `single_in_array` goes with a shape")
 }
 
 pub(super) fn by_kind_gap(old: &SpannedPlace, missing: &[&str]) -> Finding {
