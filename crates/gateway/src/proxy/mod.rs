@@ -8,12 +8,14 @@
 pub(crate) mod concurrency;
 pub mod context;
 pub(crate) mod error_form;
+pub(crate) mod facts;
 pub mod forwarding;
 pub mod headers;
 pub mod language;
 pub mod limits;
 pub mod origin;
 pub mod program;
+pub mod request;
 pub mod side_upstreams;
 pub mod stack;
 pub mod unknown_calls;
@@ -25,17 +27,7 @@ pub(crate) mod layers;
 pub mod upstream;
 
 use crate::body::Body;
-use context::RequestContext;
-use std::sync::Arc;
-
-/// A request on its way through the stack: few words to hand down, since layers pass it on more often than they look at it.
-#[derive(Debug)]
-pub struct Request {
-    /// Its head, and what is known about it.
-    pub context: Arc<RequestContext>,
-    /// Read once, as it comes; no layer holds it whole without a limit.
-    pub body: Body,
-}
+pub use request::Request;
 
 /// An answer on its way back.
 pub type Response = http::Response<Body>;

@@ -9,20 +9,18 @@ use super::dual::Dual;
 use super::dual::phase::Phased;
 use super::forwarding::Forwarding;
 use super::headers::Pseudonym;
-use super::layers::access_log::AccessLog;
 use super::layers::announce::Announce;
 use super::layers::authenticate::Authenticate;
-use super::layers::count::CountLayer;
 use super::layers::form_token::FormTokenLayer;
 use super::layers::limit::LimitLayer;
 use super::layers::middleware::layer;
 use super::layers::record::RecordLayer;
+use super::layers::report::ReportLayer;
 use super::layers::request_id::Identify;
 use super::layers::rescue::RescueLayer;
 use super::layers::retire::Retire;
 use super::layers::route::RouteLayer;
 use super::layers::timeout::TimeoutLayer;
-use super::layers::trace::Trace;
 use super::layers::validate::ValidateRequest;
 use super::limits::Limits;
 use super::origin::CallOrigin;
@@ -147,12 +145,8 @@ where
         .layer(layer(identify))
         // Outside of all that changes an answer, so that a capture holds what the client saw.
         .layer(layer(RecordLayer::new(tap)))
-        // With the log and the numbers, for the same reasons as they.
-        .layer(layer(Trace))
-        // Outside of all that decides, so that no request goes unlogged and the log sees the status the client got.
-        .layer(layer(AccessLog))
-        // Next to the log, for the same reason: what was refused, and by whom, is known only out here.
-        .layer(layer(CountLayer::new(usage)))
+        // Outside of all that decides, so that no request goes unreported, with the status that the client got.
+        .layer(layer(ReportLayer::new(usage)))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.

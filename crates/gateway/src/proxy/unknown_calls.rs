@@ -7,7 +7,9 @@
 //! known.
 
 use super::context::RequestContext;
+use super::facts::RequestFacts;
 use super::program::Front;
+use super::request::Unknown;
 use crate::clock::{Clock, rfc3339};
 use crate::telemetry::metrics::unknown_call;
 use http::{Method, StatusCode};
@@ -75,10 +77,10 @@ impl UnknownCalls {
 
     /// Notes a request of which something is not known, once the front's own service has answered it with `status`, or not at
     /// all.
-    pub(crate) fn note(&self, context: &RequestContext, status: Option<StatusCode>) {
-        let Some(unknown) = context.unknown() else { return };
-        let path = called_path(context, status);
-        self.note_call(context, unknown.name(), &path, path.clone());
+    pub(crate) fn note(&self, context: &RequestContext, unknown: Unknown, status: Option<StatusCode>) {
+        let facts = context.facts();
+        let path = called_path(&facts, status);
+        self.note_call(&facts, unknown.name(), &path, path.clone());
     }
 
     /// Notes a query parameter that a known operation does not declare: a plan drops it, so that its client may be answered
@@ -88,15 +90,15 @@ impl UnknownCalls {
         let is_plain = |c: char| c.is_ascii_alphabetic() || "_-.[]".contains(c);
         let is_shown = has_value && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain);
         let name = if is_shown { name } else { "*" };
-        let path = context.shown_path();
-        self.note_call(context, "parameter", &path, format!("{path}?{name}"));
+        let facts = context.facts();
+        let path = facts.shown_path();
+        self.note_call(&facts, "parameter", &path, format!("{path}?{name}"));
     }
 
-    fn note_call(&self, context: &RequestContext, unknown: &'static str, counted_path: &str, path: String) {
-        let Some(front) = context.front() else { return };
-        let method = method(&context.method);
-        let side = context.program.side(front.serves).name.as_str();
-        let client = context.client();
+    fn note_call(&self, facts: &RequestFacts<'_>, unknown: &'static str, counted_path: &str, path: String) {
+        let Some(front) = &facts.front else { return };
+        let method = method(&facts.context.method);
+        let (side, client) = (facts.side(), facts.client());
         let label = label(front, counted_path).to_owned();
         let now = rfc3339(self.clock.unix_ms());
         let mut seen = self.lock_seen();
@@ -139,9 +141,9 @@ impl UnknownCalls {
 }
 
 /// The path by which a call of no operation is listed: with the names of collections where the front's own service has answered.
-pub(super) fn called_path(context: &RequestContext, status: Option<StatusCode>) -> String {
+pub(super) fn called_path(facts: &RequestFacts<'_>, status: Option<StatusCode>) -> String {
     let is_answered = status.is_some_and(|status| status.is_success() || status.is_redirection());
-    if is_answered { context.answered_path() } else { context.shown_path() }
+    if is_answered { facts.answered_path() } else { facts.shown_path() }
 }
 
 /// The beginning of a shown path that calls are counted by.
@@ -150,9 +152,14 @@ pub(super) fn label<'p>(front: &Front, path: &'p str) -> &'p str {
     path.match_indices('/').nth(segments).map_or(path, |(end, _)| &path[..end])
 }
 
-/// Methods that are registered; any other may be any text.
+/// Returns the method for lists and labels.
 pub(super) fn method(method: &Method) -> &'static str {
+    registered_method(method).unwrap_or(OTHERS)
+}
+
+/// Returns the name of a registered method; any other may be arbitrary text.
+pub(super) fn registered_method(method: &Method) -> Option<&'static str> {
     const REGISTERED: [&str; 9] =
         ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "CONNECT"];
-    REGISTERED.into_iter().find(|known| *known == method.as_str()).unwrap_or(OTHERS)
+    REGISTERED.into_iter().find(|known| *known == method.as_str())
 }

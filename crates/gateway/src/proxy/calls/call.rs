@@ -21,9 +21,10 @@ pub(crate) trait Caller: Send + Sync {
 }
 
 /// A call on its way to an upstream.
-#[derive(Debug)]
 pub(crate) struct Call {
     pub context: Arc<RequestContext>,
+    /// The client that the call is made for, if it is enrolled.
+    pub client: Option<Arc<Client>>,
     pub upstream: Arc<Upstream>,
     /// The side that a plan calls; `None` if a request is forwarded.
     pub side: Option<SideId>,
@@ -34,7 +35,14 @@ pub(crate) struct Call {
     pub scope_bytes: usize,
     pub headers: HeaderMap,
     pub payload: Payload,
-    pub manner: InterimHandling,
+    pub delivery: Delivery,
+    pub credential: Credential,
+}
+
+/// How a call is sent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Delivery {
+    pub interim: InterimHandling,
     /// Whether the call may be sent twice: the inbound method, the outbound method and the plan
     /// all permit it.
     pub is_repeatable: bool,
@@ -42,7 +50,12 @@ pub(crate) struct Call {
     pub is_alone: bool,
     /// Number of times that the call was sent.
     pub sent: u32,
-    pub credential: Credential,
+}
+
+impl Delivery {
+    pub(crate) fn new(interim: InterimHandling, is_repeatable: bool) -> Delivery {
+        Delivery { interim, is_repeatable, is_alone: false, sent: 0 }
+    }
 }
 
 /// The handling of interim (1xx) responses.

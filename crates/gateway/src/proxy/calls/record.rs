@@ -1,5 +1,5 @@
 //! Records calls for a capture. The layer is above the credential layer, so recorded calls contain
-//! no credential. While no capture is open, it costs one read of an empty cell.
+//! no credential. While no capture is open, it costs one read of the facts.
 
 use super::call::{Call, Caller, Payload};
 use crate::body::Copier;
@@ -22,9 +22,10 @@ impl<C> RecordCall<C> {
 
 impl<C: Caller> Caller for RecordCall<C> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        let numbered = call.context.recording().filter(|_| is_translated(call)).map(|recording| {
+        let recording = is_translated(call).then(|| call.context.recording()).flatten();
+        let numbered = recording.map(|recording| {
             let number = recording.call(record(call));
-            (Arc::clone(recording), number)
+            (recording, number)
         });
         let outcome = self.inner.call(call).await;
         match numbered {

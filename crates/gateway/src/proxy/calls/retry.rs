@@ -78,13 +78,13 @@ impl<S: Caller> Caller for Retry<S> {
                     // All rejected calls meet on the next pooled connection. An upstream that closes
                     // connections after a few calls would reject some of them again and again, so
                     // the second retry uses a connection of its own.
-                    call.is_alone = again > 0;
+                    call.delivery.is_alone = again > 0;
                     outcome = Box::pin(self.inner.call(call)).await;
                 }
                 _ => break,
             }
         }
-        let can_repeat = call.is_repeatable && call.payload.is_whole();
+        let can_repeat = call.delivery.is_repeatable && call.payload.is_whole();
         let is_repeated = match &outcome {
             Err(error) => can_repeat && is_worth_it(error) && self.budget.spend(),
             Ok(_) => false,

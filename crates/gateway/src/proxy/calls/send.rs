@@ -19,9 +19,9 @@ pub(super) struct Send;
 
 impl Caller for Send {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
-        call.context.count_call();
+        call.context.record.count_call();
         let upstream = Arc::clone(&call.upstream);
-        let permit = upstream.permit(call.context.client())?;
+        let permit = upstream.permit(call.client.as_ref().map_or("", |client| &client.name))?;
         let (mut target, mut form) = (None, None);
         if let Credential::Ready { place, value } = &call.credential {
             // The call may be sent again, so its own target and payload stay free of the token.
@@ -44,21 +44,24 @@ impl Caller for Send {
         }
         let span = span::begin(call);
         let started = Instant::now();
-        call.sent += 1;
+        call.delivery.sent += 1;
         let body = form.map_or_else(|| call.payload.take(), Body::full);
         let target = target.as_deref().unwrap_or(&call.target);
         let (method, headers) = (&call.method, &mut call.headers);
-        let outcome = match call.manner {
+        let outcome = match call.delivery.interim {
             // Boxed because protocol switches are rare: the common future stays small.
             InterimHandling::Switch => Box::pin(upstream.switch(permit, method, target, headers)).await,
-            manner => {
-                let way = Way { is_forwarded: manner == InterimHandling::Forward, is_alone: call.is_alone };
+            interim => {
+                let way = Way {
+                    is_forwarded: interim == InterimHandling::Forward,
+                    is_alone: call.delivery.is_alone,
+                };
                 upstream.send(permit, method, target, headers, body, way).await
             }
         };
         // The client does not wait for shadow calls.
         if upstream.role() == CallOrigin::Client {
-            call.context.add_waited(started.elapsed());
+            call.context.record.add_waited(started.elapsed());
         }
         span::end(span, outcome)
     }

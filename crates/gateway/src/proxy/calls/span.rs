@@ -46,8 +46,8 @@ pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
         KeyValue::new("switchback.role", upstream.role().name()),
     ];
     attributes.extend(upstream.port().map(|port| KeyValue::new("server.port", i64::from(port))));
-    if call.sent > 0 {
-        attributes.push(KeyValue::new("http.request.resend_count", i64::from(call.sent)));
+    if call.delivery.sent > 0 {
+        attributes.push(KeyValue::new("http.request.resend_count", i64::from(call.delivery.sent)));
     }
     let name = format!("{method} {template}");
     let (started, ended, status, error) = (Instant::now(), None, None, Some("abandoned"));
@@ -58,7 +58,8 @@ pub(super) fn begin(call: &mut Call) -> Option<Box<CallSpan>> {
 /// that it is sent to.
 fn template(call: &Call) -> String {
     let path = call.target.split('?').next().unwrap_or_default();
-    let Some(front) = call.context.front() else { return String::new() };
+    let facts = call.context.facts();
+    let Some(front) = &facts.front else { return String::new() };
     let is = |service: &SideUpstreams| service.has(&call.upstream);
     let is_own =
         front.own.as_ref().is_some_and(is) || front.beside.iter().flat_map(|beside| &beside.own).any(is);

@@ -22,7 +22,7 @@ impl Exchange<'_> {
         let looking = |store: Store| async move { store.archive_get(&owner, &name, &lookup.keys).await };
         let found = self.composer.resume.store().at_home(looking).await.map_err(unavailable)?;
         if found.iter().any(Option::is_some)
-            && let Some(recording) = self.context.recording()
+            && let Some(recording) = self.request.context.recording()
         {
             recording.note_archive_read();
         }
@@ -54,7 +54,7 @@ impl Exchange<'_> {
     }
 
     fn archive(&self, id: ArchiveId) -> String {
-        let archive = self.context.program.pack().archives.get(usize::from(id.0));
+        let archive = self.request.context.program.pack().archives.get(usize::from(id.0));
         archive.map_or_else(String::new, |archive| archive.name.clone())
     }
 }

@@ -12,19 +12,16 @@ use crate::clock::Clock;
 use crate::error::{ErrorKind, ErrorSide, GatewayError, RetrySafety};
 use crate::heavy::{Heavy, LIGHT_BYTES_MAX};
 use crate::memory::{MemoryShare, Short};
-use crate::proxy::calls::call::{Call, InterimHandling, Payload};
+use crate::proxy::calls::call::{Call, Delivery, InterimHandling, Payload};
 use crate::proxy::calls::upstream_auth;
 use crate::proxy::concurrency::{RETRY_AFTER, limit_error};
-use crate::proxy::context::Matched;
-use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
-use crate::proxy::headers::{self};
 use crate::proxy::origin::CallOrigin;
+use crate::proxy::request::KnownRequest;
 use crate::proxy::upstream::Upstream;
-use crate::proxy::{Request, Response};
+use crate::proxy::{Response, headers};
 use crate::telemetry::escape::Escaped;
 use crate::telemetry::metrics;
-use crate::token::Client;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 use std::sync::Arc;
@@ -54,8 +51,7 @@ const WRITTEN_BYTES: u64 = 64 * 1024;
 /// State of one request.
 pub(crate) struct Exchange<'c> {
     pub(crate) composer: &'c Composer,
-    pub(crate) context: Arc<RequestContext>,
-    client: Arc<Client>,
+    pub(crate) request: Arc<KnownRequest>,
     /// Set when a call with effects may have reached an upstream.
     wrote: bool,
     /// Resumable steps that this request has claimed.
@@ -70,23 +66,16 @@ pub(crate) struct Exchange<'c> {
 }
 
 impl<'c> Exchange<'c> {
-    pub(crate) fn new(composer: &'c Composer, context: Arc<RequestContext>) -> Exchange<'c> {
-        let client = Arc::clone(context.expect_client());
+    pub(crate) fn new(composer: &'c Composer, request: Arc<KnownRequest>) -> Exchange<'c> {
         let (wrote, works, worked, shares, pager) = (false, Vec::new(), 0, Vec::new(), None);
-        Exchange { composer, context, client, wrote, works, worked, shares, pager }
+        Exchange { composer, request, wrote, works, worked, shares, pager }
     }
 }
 
 impl Exchange<'_> {
-    pub(crate) fn route_match(&self) -> &Matched {
-        self.context.route_match()
-    }
-
     /// Returns the page store of this request, which seals cursors and caches those of its list.
     pub(super) fn pages(&self) -> Result<Arc<RequestPages>, GatewayError> {
-        // Identify the client by name: its id differs between replicas with separate stores.
-        let (client, account) = (&self.client.name, self.account()?);
-        Ok(Arc::new(RequestPages::new(self.composer, &self.context, client, account)))
+        Ok(Arc::new(RequestPages::new(self.composer, &self.request, self.account()?)))
     }
 
     /// Parses which page the request asks a pair for.
@@ -96,8 +85,8 @@ impl Exchange<'_> {
         paging: &Arc<plan::Paging>,
         pages: Arc<dyn Pages>,
     ) -> Result<(), GatewayError> {
-        let query = self.context.query().unwrap_or("");
-        let pager = Pager::new(paging, pages, &route.operation.key, &self.route_match().values, query);
+        let (values, query) = (&self.request.operation.values, self.request.query());
+        let pager = Pager::new(paging, pages, &route.operation.key, values, query);
         self.pager = Some(Box::new(pager.map_err(|fault| self.fault(&fault))?));
         Ok(())
     }
@@ -199,7 +188,7 @@ impl Exchange<'_> {
                     }
                     // If the client has left, retain the finished steps: they answer its next
                     // attempt.
-                    let is_told = !self.context.has_left();
+                    let is_told = !self.request.context.record.has_left();
                     let is_done = (200..300).contains(&answer.error.unwrap_or(answer.status));
                     if is_told && (is_done || answer.is_over) {
                         for work in self.works.drain(..) {
@@ -224,7 +213,7 @@ impl Exchange<'_> {
 
     /// Returns the client and account that the request acts on.
     pub(super) fn acts_on(&self) -> Result<(&str, Option<&str>), GatewayError> {
-        Ok((&self.client.id, self.account()?))
+        Ok((&self.request.client.id, self.account()?))
     }
 
     /// Performs a call, or returns its reply recorded by an earlier request. The plan handles the
@@ -234,9 +223,9 @@ impl Exchange<'_> {
         call: translate::Call,
     ) -> Result<Result<(Reply, Option<MemoryShare>), Failed>, GatewayError> {
         let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
-        let work = self.composer.resume.claim(&self.client.id, key).await;
+        let work = self.composer.resume.claim(&self.request.client.id, key).await;
         if let Some(reply) = work.reply().await? {
-            if let Some(recording) = self.context.recording() {
+            if let Some(recording) = self.request.context.recording() {
                 recording.note_archive_read();
             }
             self.wrote = true;
@@ -279,9 +268,9 @@ impl Exchange<'_> {
                 let had_written = self.wrote;
                 self.wrote |= effect == Effect::Write && error.retry() == RetrySafety::Never;
                 if error.is_unanswered() {
-                    self.context.set_unanswered();
+                    self.request.context.record.set_unanswered();
                 }
-                tracing::debug!(request_id = %self.context.id, ?error, "a call failed");
+                tracing::debug!(request_id = %self.request.context.id, ?error, "a call failed");
                 // After an effect only the plan can decide how the request continues, so every
                 // failure is passed to it.
                 let kind = fail_kind(error.kind()).or(had_written.then_some(FailKind::Unreachable));
@@ -296,7 +285,7 @@ impl Exchange<'_> {
     /// Adds to the plan's call everything that the plan does not know: address, credential, and the
     /// gateway's own fields.
     pub(crate) fn outgoing(&self, call: translate::Call) -> Result<Call, GatewayError> {
-        let front = &self.route_match().front;
+        let front = &self.request.front;
         let backend = front.serves.other();
         let origin = self.composer.origin;
         if origin == CallOrigin::Shadow && call.effect == Effect::Write {
@@ -310,7 +299,7 @@ impl Exchange<'_> {
             .ok_or_else(|| GatewayError::new(ErrorKind::Internal, "the shadow has no service to ask"))?
             .at(call.host)
             .ok_or_else(|| GatewayError::new(ErrorKind::Internal, "the host has no address"))?;
-        let (context, pseudonym) = (&self.context, &self.composer.pseudonym);
+        let (context, pseudonym) = (&self.request.context, &self.composer.pseudonym);
         let own = context.program.call_headers(backend);
         let mut headers = headers::translated_request(
             &context.headers,
@@ -335,19 +324,17 @@ impl Exchange<'_> {
         }
         let scope = self.scope(backend)?;
         Ok(Call {
-            manner: InterimHandling::Answer,
-            context: Arc::clone(&self.context),
+            context: Arc::clone(context),
+            client: Some(Arc::clone(&self.request.client)),
             upstream: Arc::clone(upstream),
             side: Some(backend),
-            is_repeatable: self.is_repeatable(&call),
-            is_alone: false,
-            sent: 0,
+            delivery: Delivery::new(InterimHandling::Answer, self.is_repeatable(&call)),
             scope_bytes: scope.len(),
             target: if scope.is_empty() { call.target } else { scope + &call.target },
             method: call.method,
             headers,
             payload: Payload::Whole(call.body.unwrap_or_default()),
-            credential: upstream_auth::credential(&self.context.program, &self.client, backend)?,
+            credential: upstream_auth::credential(&context.program, &self.request.client, backend)?,
         })
     }
 
@@ -355,14 +342,15 @@ impl Exchange<'_> {
     /// it and both the client's method and the call's method are idempotent.
     fn is_repeatable(&self, call: &translate::Call) -> bool {
         let is_read = call.effect == Effect::None && call.method == Method::GET;
-        call.repeatable && (is_read || (self.context.method.is_idempotent() && call.method.is_idempotent()))
+        call.repeatable
+            && (is_read || (self.request.context.method.is_idempotent() && call.method.is_idempotent()))
     }
 
     /// Returns the secondary account of the request: the client's own or the one named in the path.
     /// If both exist and differ, the request fails, because a call must never reach another account
     /// than the intended one.
     fn account(&self) -> Result<Option<&str>, GatewayError> {
-        match (self.client.company.as_deref(), self.route_match().account.as_deref()) {
+        match (self.request.client.company.as_deref(), self.request.operation.account.as_deref()) {
             (Some(own), Some(asked)) if own != asked => {
                 let detail = "the path names another account than the client is bound to";
                 Err(GatewayError::new(ErrorKind::AccountUnavailable, detail).safe_to_retry())
@@ -374,7 +362,7 @@ impl Exchange<'_> {
     /// Returns the path prefix of that account on a side.
     fn scope(&self, side: plan::SideId) -> Result<String, GatewayError> {
         let Some(account) = self.account()? else { return Ok(String::new()) };
-        let Some(template) = self.context.program.side(side).scope.as_deref() else {
+        let Some(template) = self.request.context.program.side(side).scope.as_deref() else {
             let detail = "a secondary account, and the side that is called has none";
             return Err(GatewayError::new(ErrorKind::AccountUnavailable, detail).safe_to_retry());
         };
@@ -393,8 +381,11 @@ impl Exchange<'_> {
             limits.decode_ratio_max,
             limits.held_bytes_max,
         )?;
-        let Buffered { bytes, mut share } =
-            self.context.pause(buffer(body, ErrorSide::Upstream, limits.held_bytes_max, share)).await?;
+        let Buffered { bytes, mut share } = self
+            .request
+            .context
+            .pause(buffer(body, ErrorSide::Upstream, limits.held_bytes_max, share))
+            .await?;
         let tree = tree_nodes_max(&bytes).min(json::Limits::DOCUMENT.nodes) as u64 * TREE_NODE_BYTES;
         if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
             share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| limit_error("memory"))?;
@@ -406,9 +397,10 @@ impl Exchange<'_> {
     /// Logs an upstream error that did not prevent a response.
     pub(crate) fn note(&self, cause: &str) {
         if self.composer.origin == CallOrigin::Client {
-            let (id, operation, client) = (self.context.id, self.context.operation(), self.context.client());
+            let KnownRequest { context, client, .. } = &*self.request;
+            let (id, operation, client) = (context.id, &**self.request.operation_key(), &*client.name);
             tracing::warn!(request_id = %id, operation, client, cause = %Escaped(cause), "an upstream answered with an error that its contract does not know");
-            self.context.set_cause(cause.to_owned());
+            context.facts().cause.get_or_insert_with(|| cause.to_owned());
         }
     }
 
@@ -425,7 +417,7 @@ impl Exchange<'_> {
     /// Builds the response fields: a few of the reply's, the gateway's, and the plan's.
     pub(crate) fn answer_fields(&self, reply: &HeaderMap, own: &HeaderMap) -> HeaderMap {
         let mut headers = headers::translated_answer(reply);
-        if let Some(vary) = self.context.program.vary(self.route_match().front.serves) {
+        if let Some(vary) = self.request.context.program.vary(self.request.front.serves) {
             headers.insert(header::VARY, vary.clone());
         }
         // A rule of the pack overrides the field copied from the reply.
@@ -441,20 +433,17 @@ impl Exchange<'_> {
     /// Returns the legacy service for this request, if forwarding is still allowed: no call with an
     /// effect was sent, and the request is not a shadow one.
     fn own_service(&self) -> Option<&Arc<Upstream>> {
-        let front = &self.route_match().front;
-        let own = front.own.as_ref().and_then(|own| own.at(self.context.host()))?;
+        let front = &self.request.front;
+        let own = front.own.as_ref().and_then(|own| own.at(self.request.route().operation.host))?;
         let is_client = self.composer.origin == CallOrigin::Client && !self.wrote;
-        let may_forward = || self.context.program.may_forward(&self.client, front.serves);
+        let may_forward = || self.request.context.program.may_forward(&self.request.client, front.serves);
         (is_client && may_forward()).then_some(own)
     }
 
     /// Forwards the request unchanged to the legacy service.
     async fn forward(&self, own: &Arc<Upstream>, original: &Bytes) -> Result<Response, GatewayError> {
-        let target = self.route_match().below_front(&self.context);
-        let request = Request { context: Arc::clone(&self.context), body: Body::full(original.clone()) };
-        let calls = self.composer.calls.clone();
-        let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
-        Box::pin(forward(calls, Arc::clone(own), request, target, of_us)).await
+        let request = self.request.forwarded(Body::full(original.clone()));
+        Box::pin(forward(self.composer, Arc::clone(own), request)).await
     }
 
     /// Handles a request that the plan refuses: forwards it to the legacy service if the refusal
@@ -468,7 +457,7 @@ impl Exchange<'_> {
         {
             return self.forward(own, original).await;
         }
-        let settings = self.context.program.settings();
+        let settings = self.request.context.program.settings();
         let status = if is_over(&refused.refusal, settings, &self.composer.clock) {
             refused.refusal.after_status
         } else {
@@ -489,7 +478,7 @@ impl Exchange<'_> {
             && matches!(kind, ErrorKind::BadBody | ErrorKind::UpstreamBroken)
         {
             let direction = if kind == ErrorKind::BadBody { "request" } else { "answer" };
-            metrics::transform_failed(self.context.operation(), direction);
+            metrics::transform_failed(self.request.operation_key(), direction);
         }
         let error = GatewayError::new(kind, fault.to_string());
         match &fault.headers {

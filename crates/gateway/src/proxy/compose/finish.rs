@@ -3,7 +3,7 @@
 
 use crate::error::GatewayError;
 use crate::proxy::Response;
-use crate::proxy::context::RequestContext;
+use crate::proxy::request::KnownRequest;
 use futures_util::future::BoxFuture;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ pub(super) struct Finishing {
     /// `None` after completion.
     work: Option<BoxFuture<'static, FinishResult>>,
     has_begun: bool,
-    context: Arc<RequestContext>,
+    request: Arc<KnownRequest>,
     /// Delays shutdown until the work completes.
     token: TaskTrackerToken,
 }
@@ -28,10 +28,10 @@ impl Finishing {
     /// Wraps `work`. Shutdown waits for the tasks of `detached`.
     pub(super) fn new(
         work: BoxFuture<'static, FinishResult>,
-        context: Arc<RequestContext>,
+        request: Arc<KnownRequest>,
         detached: &TaskTracker,
     ) -> Finishing {
-        Finishing { work: Some(work), has_begun: false, context, token: detached.token() }
+        Finishing { work: Some(work), has_begun: false, request, token: detached.token() }
     }
 }
 
@@ -58,19 +58,15 @@ impl Drop for Finishing {
         }
         if let Some(work) = self.work.take() {
             // Set before the spawn: a plan that is waiting checks this flag with its next poll.
-            self.context.set_left();
-            tokio::spawn(alone(work, Arc::clone(&self.context), self.token.clone()));
+            self.request.context.record.set_left();
+            tokio::spawn(alone(work, Arc::clone(&self.request), self.token.clone()));
         }
     }
 }
 
-async fn alone(
-    work: BoxFuture<'static, FinishResult>,
-    context: Arc<RequestContext>,
-    _token: TaskTrackerToken,
-) {
+async fn alone(work: BoxFuture<'static, FinishResult>, request: Arc<KnownRequest>, _token: TaskTrackerToken) {
     let outcome = work.await;
-    let (id, operation) = (context.id, context.operation());
+    let (id, operation) = (request.context.id, &**request.operation_key());
     match outcome {
         Ok(response) => {
             let status = response.status().as_u16();

@@ -5,37 +5,34 @@
 //! retried.
 
 use crate::error::GatewayError;
-use crate::proxy::calls::call::{Call, Credential, InterimHandling, Payload};
-use crate::proxy::calls::stack::Calls;
+use crate::proxy::calls::call::{Call, Credential, Delivery, InterimHandling, Payload};
 use crate::proxy::calls::upstream_auth;
-use crate::proxy::forwarding::Forwarding;
-use crate::proxy::headers::{self, Pseudonym};
+use crate::proxy::compose::Composer;
+use crate::proxy::request::ForwardedRequest;
 use crate::proxy::upstream::Upstream;
-use crate::proxy::{Request, Response};
+use crate::proxy::{Response, headers};
 use crate::token::carried;
 use crate::tunnel::Switched;
 use bytes::Bytes;
 use http::{Method, header};
 use hyper::ext::ReasonPhrase;
+use std::ops::Deref;
 use std::sync::Arc;
 use switchback_plan::Effect;
 
-/// Forwards `request` to `upstream`, with its credential and forwarding fields. `target` is the
-/// path and query below the upstream's base path.
+/// Forwards `request` to `upstream`, with its credential and forwarding fields.
 pub(crate) async fn forward(
-    calls: Calls,
+    composer: impl Deref<Target = Composer>,
     upstream: Arc<Upstream>,
-    request: Request,
-    mut target: String,
-    (pseudonym, forwarding): (Pseudonym, Forwarding),
+    request: ForwardedRequest,
 ) -> Result<Response, GatewayError> {
-    let Request { context, mut body } = request;
-    context.set_forwarded();
-    let mut headers =
-        headers::forwarded_request(&context.headers, context.version, context.trace, &pseudonym);
-    forwarding.apply(&mut headers, context.peer, context.headers.get(header::HOST));
-    let side = context.front().expect("`route` sits outside and leaves the front").serves;
-    let credential = match context.known_client() {
+    let ForwardedRequest { context, front, effect, client, mut body } = request;
+    context.record.set_forwarded();
+    let pseudonym = &composer.pseudonym;
+    let mut headers = headers::forwarded_request(&context.headers, context.version, context.trace, pseudonym);
+    composer.forwarding.apply(&mut headers, context.sender.peer, context.headers.get(header::HOST));
+    let (side, mut target) = (front.serves, context.below(&front));
+    let credential = match &client {
         Some(client) => upstream_auth::forwarded_credential(&context.program, client, side)?,
         // An unknown client uses its own credential, never one of the gateway.
         None => Credential::Carried,
@@ -51,7 +48,7 @@ pub(crate) async fn forward(
     }
     // Safe methods (RFC 9110, section 9.2.1), unless the request overrides its method.
     let is_reading = matches!(context.method, Method::GET | Method::HEAD)
-        && context.effect() == Effect::None
+        && effect == Effect::None
         && body.is_empty()
         && !headers::names_other_method(&context.headers);
     // A form that carries a token must be rewritten, so take it from memory; it was buffered before.
@@ -62,29 +59,30 @@ pub(crate) async fn forward(
         true => body.take_whole(u64::MAX).transpose()?,
         false => None,
     };
-    let form = form.map(|form| context.without_form_token(&form).unwrap_or(form));
+    let form = form.map(|form| context.without_form_token(&front, &form).unwrap_or(form));
     let mut call = Call {
         method: context.method.clone(),
         context,
+        client,
         upstream,
         target,
         scope_bytes: 0,
         // Forwarded responses are not interpreted.
         side: None,
-        manner: if switches { InterimHandling::Switch } else { InterimHandling::Forward },
         headers,
         payload: match form {
             Some(form) => Payload::Whole(form),
             None if body.is_empty() => Payload::Whole(Bytes::new()),
             None => Payload::Stream(body.with_trailers()),
         },
-        is_repeatable: is_reading,
-        is_alone: false,
-        sent: 0,
+        delivery: Delivery::new(
+            if switches { InterimHandling::Switch } else { InterimHandling::Forward },
+            is_reading,
+        ),
         credential,
     };
     let is_head = call.method == Method::HEAD;
-    let answer = calls.send(&mut call).await?;
+    let answer = composer.calls.send(&mut call).await?;
     let (mut parts, body) = answer.into_parts();
     let mut answer = Response::new(body.with_trailers());
     *answer.status_mut() = parts.status;

@@ -31,29 +31,28 @@ use self::exchange::{Exchange, TREE_NODE_BYTES, tree_nodes_max};
 use self::finish::Finishing;
 use crate::body::{Body, BodyStart};
 use crate::error::{ErrorSide, GatewayError};
-use crate::proxy::context::RequestContext;
+use crate::proxy::Response;
 use crate::proxy::limits::Limits;
-use crate::proxy::{Request, Response};
+use crate::proxy::request::KnownRequest;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{HeaderMap, header};
 use std::sync::Arc;
+use switchback_engine::translate;
 use switchback_engine::translate::paging::Pages;
 use switchback_engine::translate::parts::HELD_TIMES;
-use switchback_engine::translate::{self, Run};
 use switchback_json as json;
 use switchback_plan::{BodyFormat, BodyPlan, Effect, MultipartFormat, Pair, Route, RouteKind};
 
-/// Answers `request` by the plan of its matched route.
+/// Answers `request` by the plan of its operation.
 pub(crate) fn answer(
     composer: Arc<Composer>,
-    request: Request,
+    request: Arc<KnownRequest>,
+    body: Body,
 ) -> BoxFuture<'static, Result<Response, GatewayError>> {
-    let Request { context, body } = request;
-    let matched = context.route_match();
-    let effect = context.program.route(matched.front.serves, matched.route).operation.effect;
+    let effect = request.route().operation.effect;
     let detached = composer.detached.clone();
-    let of_work = Arc::clone(&context);
+    let of_work = Arc::clone(&request);
     let work: BoxFuture<'static, _> = match body.is_empty() {
         true => {
             let nothing = Buffered::empty(&composer.memory);
@@ -65,13 +64,13 @@ pub(crate) fn answer(
     };
     match effect {
         Effect::None => work,
-        Effect::Write => Box::pin(Finishing::new(work, context, &detached)),
+        Effect::Write => Box::pin(Finishing::new(work, request, &detached)),
     }
 }
 
 /// Returns the pair that streams the request body through unchanged.
-fn passing(context: &RequestContext) -> Option<(&Route, &Pair)> {
-    let route = context.program.route(context.route_match().front.serves, context.route_match().route);
+fn passing(request: &KnownRequest) -> Option<(&Route, &Pair)> {
+    let route = request.route();
     match &route.kind {
         RouteKind::Pair(pair)
             if pair.request.is_some() && pair.call.format.is_opaque() && !route.has_forms_in_answers() =>
@@ -83,8 +82,8 @@ fn passing(context: &RequestContext) -> Option<(&Route, &Pair)> {
 }
 
 /// Returns the pair that maps the fields of a multipart request.
-fn mapping_parts(context: &RequestContext) -> Option<(&Route, &Pair, &Arc<MultipartFormat>, &BodyPlan)> {
-    let route = context.program.route(context.route_match().front.serves, context.route_match().route);
+fn mapping_parts(request: &KnownRequest) -> Option<(&Route, &Pair, &Arc<MultipartFormat>, &BodyPlan)> {
+    let route = request.route();
     match (&route.kind, &route.operation.format) {
         (RouteKind::Pair(pair), BodyFormat::Multipart(format)) => {
             Some((route, pair, format, pair.request.as_ref()?))
@@ -95,60 +94,58 @@ fn mapping_parts(context: &RequestContext) -> Option<(&Route, &Pair, &Arc<Multip
 
 /// Returns whether the files of a multipart body are streamed. Small bodies are buffered, so that
 /// the call can be retried, and so are bodies of routes that need a run for their response.
-fn has_parts(composer: &Composer, context: &RequestContext, body: &Body) -> bool {
+fn has_parts(composer: &Composer, request: &KnownRequest, body: &Body) -> bool {
     let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
     !is_small
-        && mapping_parts(context).is_some_and(|(route, pair, ..)| {
-            let query = context.query().unwrap_or("");
+        && mapping_parts(request).is_some_and(|(route, pair, ..)| {
             route.paging.is_none()
                 && !route.has_forms_in_answers()
-                && translate::head::refused_parameter(&pair.refused, query).is_none()
+                && translate::head::refused_parameter(&pair.refused, request.query()).is_none()
         })
 }
 
 /// Maps the fields of a multipart body and streams its files.
 async fn in_parts(
     composer: Arc<Composer>,
-    context: Arc<RequestContext>,
+    request: Arc<KnownRequest>,
     body: Body,
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
     // Treat an empty body as absent, whether or not its length was announced.
     let BodyStart::Longer(body) = body.with_limit(limits.forwarded_bytes_max).beginning(0).await? else {
         let nothing = Buffered::empty(&composer.memory);
-        return Box::pin(compose(composer, context, nothing, None)).await;
+        return Box::pin(compose(composer, request, nothing, None)).await;
     };
     let body = strip_coding(
         body,
-        &context.headers,
+        &request.context.headers,
         ErrorSide::Client,
         limits.decode_ratio_max,
         limits.forwarded_bytes_max,
     )?;
-    let mut exchange = Exchange::new(&composer, Arc::clone(&context));
-    let (route, pair, format, plan) = mapping_parts(&context).expect("it was asked whether there is one");
+    let mut exchange = Exchange::new(&composer, Arc::clone(&request));
+    let (route, pair, format, plan) = mapping_parts(&request).expect("it was asked whether there is one");
     let json = json_limits(limits, route);
     Box::pin(exchange.in_parts(route, pair, (format, &plan.op), json, body)).await
 }
 
 /// Returns whether the request body is streamed. A small body is buffered, so that its call can be
 /// retried; so is one that the pack refuses, because it may be forwarded to the legacy service.
-fn is_passed(composer: &Composer, context: &RequestContext, body: &Body) -> bool {
+fn is_passed(composer: &Composer, request: &KnownRequest, body: &Body) -> bool {
     let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
-    passing(context).is_some_and(|(_, pair)| {
-        let query = context.query().unwrap_or("");
-        !is_small && translate::head::refused_parameter(&pair.refused, query).is_none()
+    passing(request).is_some_and(|(_, pair)| {
+        !is_small && translate::head::refused_parameter(&pair.refused, request.query()).is_none()
     })
 }
 
 /// Streams the request body to the call.
 async fn stream_request(
     composer: Arc<Composer>,
-    context: Arc<RequestContext>,
+    request: Arc<KnownRequest>,
     body: Body,
 ) -> Result<Response, GatewayError> {
-    let mut exchange = Exchange::new(&composer, Arc::clone(&context));
-    let (route, pair) = passing(&context).expect("it was asked whether there is one");
+    let mut exchange = Exchange::new(&composer, Arc::clone(&request));
+    let (route, pair) = passing(&request).expect("it was asked whether there is one");
     exchange.stream_pair(route, pair, body.with_limit(composer.limits.forwarded_bytes_max)).await
 }
 
@@ -156,52 +153,42 @@ async fn stream_request(
 /// no room for this state.
 async fn with_body(
     composer: Arc<Composer>,
-    context: Arc<RequestContext>,
+    request: Arc<KnownRequest>,
     body: Body,
 ) -> Result<Response, GatewayError> {
-    let waits = context.headers.contains_key(header::EXPECT);
+    let waits = request.context.headers.contains_key(header::EXPECT);
     let reading = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits);
-    let raw = context.pause(reading).await?;
+    let raw = request.context.pause(reading).await?;
     // A streamed format retains its content coding.
-    let is_coded = context.headers.contains_key(header::CONTENT_ENCODING)
+    let is_coded = request.context.headers.contains_key(header::CONTENT_ENCODING)
         && !raw.bytes.is_empty()
-        && passing(&context).is_none();
+        && passing(&request).is_none();
     let plain = match is_coded {
-        true => Some(Box::pin(decode_body(&composer, &context.headers, &raw.bytes)).await?),
+        true => Some(Box::pin(decode_body(&composer, &request.context.headers, &raw.bytes)).await?),
         false => None,
     };
-    Box::pin(compose(composer, context, raw, plain)).await
+    Box::pin(compose(composer, request, raw, plain)).await
 }
 
 /// Composes the response. `raw` is the body as received and `plain` the decoded body, if it had a
 /// content coding. Both stay reserved until the request finishes.
 async fn compose(
     composer: Arc<Composer>,
-    context: Arc<RequestContext>,
+    request: Arc<KnownRequest>,
     raw: Buffered,
     plain: Option<Buffered>,
 ) -> Result<Response, GatewayError> {
     let limits = &composer.limits;
-    let program = Arc::clone(&context.program);
-    let route = program.route(context.route_match().front.serves, context.route_match().route);
+    let known = Arc::clone(&request);
+    let route = known.route();
     let limits = json_limits(limits, route);
     let text = plain.as_ref().unwrap_or(&raw).bytes.clone();
-    let text = context.without_form_token(&text).unwrap_or(text);
+    let text = request.without_form_token(text);
     let worked = worked_bytes(route, &text, &limits);
-    let mut exchange = Exchange::new(&composer, context);
+    let mut exchange = Exchange::new(&composer, request);
     exchange.worked += text.len() as u64;
     let run = |exchange: &Exchange<'_>| {
-        let (context, matched) = (&exchange.context, exchange.route_match());
-        let request = translate::Request {
-            path: matched.values.clone(),
-            query: context.query().map(str::to_owned),
-            headers: context.headers.clone(),
-            body: text.clone(),
-            language: context.language.0,
-        };
-        let (pack, settings) = (Arc::clone(context.program.pack()), Arc::clone(context.program.settings()));
-        let run = Run::new(pack, matched.front.serves, matched.route, request, settings, limits);
-        Box::new(run.with_salt(fastrand::u64(..)))
+        Box::new(exchange.request.run(text.clone(), limits).with_salt(fastrand::u64(..)))
     };
     // Reserve before the run parses the body, so that an overload is reported before memory is
     // allocated.

@@ -3,8 +3,8 @@
 use super::composer::Composer;
 use super::cursors::CursorCache;
 use crate::clock::Clock;
-use crate::proxy::context::RequestContext;
 use crate::proxy::forwarding::Forwarding;
+use crate::proxy::request::KnownRequest;
 use crate::store::Store;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -23,8 +23,7 @@ pub(super) struct RequestPages {
     clock: Clock,
     cache: CursorCache,
     forwarding: Forwarding,
-    context: Arc<RequestContext>,
-    client: String,
+    request: Arc<KnownRequest>,
     account: Option<String>,
 }
 
@@ -36,11 +35,10 @@ impl fmt::Debug for RequestPages {
 }
 
 impl RequestPages {
-    /// Creates the page state of a request. It is answered for `client` and `account`.
+    /// Creates the page state of a request. It is answered for `account`.
     pub(super) fn new(
         composer: &Composer,
-        context: &Arc<RequestContext>,
-        client: &str,
+        request: &Arc<KnownRequest>,
         account: Option<&str>,
     ) -> RequestPages {
         RequestPages {
@@ -48,21 +46,26 @@ impl RequestPages {
             clock: composer.clock.clone(),
             cache: composer.cursors.clone(),
             forwarding: composer.forwarding.clone(),
-            context: Arc::clone(context),
-            client: client.to_owned(),
+            request: Arc::clone(request),
             account: account.map(str::to_owned),
         }
     }
 
     /// Returns the key of a list, which is specific to the account and the side.
     fn row(&self, list: &str) -> Vec<u8> {
-        let (account, side) =
-            (self.account.as_deref().unwrap_or(""), self.context.route_match().front.serves.place());
+        let (account, side) = (self.account.as_deref().unwrap_or(""), self.request.front.serves.place());
         format!("{side}:{}:{account}{list}", account.len()).into_bytes()
     }
 
+    /// Returns the name that identifies the client: its id differs between replicas with separate
+    /// stores.
+    fn client(&self) -> &str {
+        &self.request.client.name
+    }
+
     fn key(&self, list: &str) -> Vec<u8> {
-        [format!("{}:{}", self.client.len(), self.client).into_bytes(), self.row(list)].concat()
+        let client = self.client();
+        [format!("{}:{client}", client.len()).into_bytes(), self.row(list)].concat()
     }
 
     fn now(&self) -> i64 {
@@ -73,12 +76,12 @@ impl RequestPages {
 impl Pages for RequestPages {
     fn seal(&self, state: &str, list: &str) -> String {
         let plain = format!("{}\n{state}", self.now());
-        URL_SAFE_NO_PAD.encode(self.store.seal_cursor(&self.client, &self.row(list), plain.as_bytes()))
+        URL_SAFE_NO_PAD.encode(self.store.seal_cursor(self.client(), &self.row(list), plain.as_bytes()))
     }
 
     fn open(&self, cursor: &str, list: &str) -> Option<String> {
         let sealed = URL_SAFE_NO_PAD.decode(cursor).ok()?;
-        let plain = self.store.open_cursor(&self.client, &self.row(list), &sealed)?;
+        let plain = self.store.open_cursor(self.client(), &self.row(list), &sealed)?;
         let text = std::str::from_utf8(plain.expose()).ok()?;
         let (made, state) = text.split_once('\n')?;
         let age = self.now().saturating_sub(made.parse().ok()?);
@@ -95,13 +98,13 @@ impl Pages for RequestPages {
     }
 
     fn address(&self) -> String {
-        let context = &self.context;
+        let context = &self.request.context;
         let path = context.uri.path();
         let host = context.headers.get(header::HOST).and_then(|host| host.to_str().ok());
         let Some(host) = context.uri.authority().map(|authority| authority.as_str()).or(host) else {
             return path.to_owned();
         };
-        let scheme = self.forwarding.scheme(context.peer, &context.headers);
+        let scheme = self.forwarding.scheme(context.sender.peer, &context.headers);
         format!("{scheme}://{host}{path}")
     }
 }

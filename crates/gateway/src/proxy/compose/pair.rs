@@ -10,9 +10,9 @@ use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use crate::heavy::LIGHT_BYTES_MAX;
 use crate::proxy::Response;
 use crate::proxy::calls::call::Payload;
-use crate::proxy::context::RequestContext;
 use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::origin::CallOrigin;
+use crate::proxy::request::KnownRequest;
 use crate::telemetry::metrics;
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -76,8 +76,7 @@ impl Exchange<'_> {
         pair: &Pair,
         body: Body,
     ) -> Result<Response, GatewayError> {
-        let query = self.context.query().unwrap_or("");
-        let call = translate::head::wrong_constant(&pair.constants, query)
+        let call = translate::head::wrong_constant(&pair.constants, self.request.query())
             .and_then(|()| self.call_head(route, pair))
             .map_err(|fault| self.fault(&fault))?;
         let mut call = Box::new(self.outgoing(call)?);
@@ -95,16 +94,14 @@ impl Exchange<'_> {
         text: Bytes,
         limits: json::Limits,
     ) -> Result<Result<Next, Fault>, GatewayError> {
-        let context = Arc::clone(&self.context);
+        let request = Arc::clone(&self.request);
         // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
         let shares = std::mem::take(&mut self.shares);
         let work = move || {
-            let matched = context.route_match();
-            let served = matched.front.serves;
-            let route = context.program.route(served, matched.route);
+            let (served, route) = (request.front.serves, request.route());
             let next = match &route.kind {
                 RouteKind::Pair(pair) => {
-                    heads(&context, route).next(served, pair, &text, &limits, fastrand::u64(..))
+                    heads(&request, route).next(served, pair, &text, &limits, fastrand::u64(..))
                 }
                 RouteKind::Serve(_) | RouteKind::Refuse(_) => {
                     Err(Fault::new(FaultKind::Internal, "a route of several calls has no one call"))
@@ -123,7 +120,7 @@ impl Exchange<'_> {
 
     /// The call of a pair whose body will be passed as it comes.
     fn call_head(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
-        let (heads, head) = (heads(&self.context, route), &pair.call);
+        let (heads, head) = (heads(&self.request, route), &pair.call);
         Ok(translate::Call {
             step: 0,
             operation: Arc::clone(&head.operation),
@@ -132,7 +129,7 @@ impl Exchange<'_> {
             target: heads.target(head)?,
             headers: {
                 let mut headers = heads.call_headers(head)?;
-                translate::passed::headers(pair, &self.context.headers, true, &mut headers)?;
+                translate::passed::headers(pair, &self.request.context.headers, true, &mut headers)?;
                 headers
             },
             body: None,
@@ -159,13 +156,13 @@ impl Exchange<'_> {
         let at =
             at.ok_or_else(|| GatewayError::new(ErrorKind::UpstreamBroken, "a status that no rule is for"))?;
         let response = &pair.responses[at];
-        let heads = heads(&self.context, route);
+        let heads = heads(&self.request, route);
         let mut own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
             // The body of a redirect is a note for humans (RFC 9110, section 15.4).
             ResponseBody::Empty if parts.status.is_redirection() => {
-                let upstreams = self.route_match().front.upstreams_for(self.composer.origin);
+                let upstreams = self.request.front.upstreams_for(self.composer.origin);
                 let upstream = upstreams.and_then(|upstreams| upstreams.at(pair.call.host));
                 let host = upstream.map(|upstream| upstream.authority().host());
                 if !is_usable_redirect(status, &own, host) {
@@ -188,7 +185,7 @@ impl Exchange<'_> {
                     // waiting.
                     Err(body) => {
                         let transcoder = Box::new(self.transcoder(at));
-                        let waited = |time| self.context.add_pause(time);
+                        let waited = |time| self.request.context.record.add_pause(time);
                         let whole_bytes_max = limits.whole_bytes_max;
                         Box::pin(convert(body, transcoder, whole_bytes_max, &route.origin, waited)).await
                     }
@@ -214,12 +211,12 @@ impl Exchange<'_> {
         if !is_passed && !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
             let json = HeaderValue::from_static(BodyFormat::JSON);
-            let errors = self.context.program.errors(self.route_match().front.serves);
+            let errors = self.request.context.program.errors(self.request.front.serves);
             let kind = if is_error { errors.content_type().clone() } else { json };
             answer.headers_mut().insert(header::CONTENT_TYPE, kind);
         }
         if matches!(response.body, ResponseBody::Error(_)) {
-            let errors = self.context.program.errors(self.route_match().front.serves);
+            let errors = self.request.context.program.errors(self.request.front.serves);
             let status = answer.status();
             if let Some(answered) = errors.answered_otherwise(status) {
                 *answer.status_mut() = answered;
@@ -246,14 +243,14 @@ impl Exchange<'_> {
     ) -> Result<Body, GatewayError> {
         let body = self.words(&parts.headers, body).await.unwrap_or_else(|error| {
             if error.is_unanswered() {
-                self.context.set_unanswered();
+                self.request.context.record.set_unanswered();
             }
             Bytes::new()
         });
-        let (pack, settings) = (self.context.program.pack(), self.context.program.settings());
+        let (pack, settings) = (self.request.context.program.pack(), self.request.context.program.settings());
         let reply = Reply { status: parts.status.as_u16(), headers: parts.headers.clone(), body };
-        let (limits, language) = (switchback_json::Limits::DOCUMENT, self.context.language.0);
-        let served = self.route_match().front.serves;
+        let (limits, language) = (switchback_json::Limits::DOCUMENT, self.request.context.language.0);
+        let served = self.request.front.serves;
         let answer = error_answer(pack, served, &plan.op, settings, language, &limits, &reply)
             .map_err(|detail| foreign(&detail, route))?;
         if let Some(detail) = answer.foreign {
@@ -299,9 +296,9 @@ impl Exchange<'_> {
 
     /// Returns the transcoder for the pair's response at index `at`.
     fn transcoder(&self, at: usize) -> Transcoder {
-        let (program, limits) = (&self.context.program, &self.composer.limits);
+        let (program, limits) = (&self.request.context.program, &self.composer.limits);
         Transcoder::new(
-            program.transcoder(self.route_match().front.serves, self.route_match().route, at),
+            program.transcoder(self.request.front.serves, self.request.operation.route, at),
             Arc::clone(program.values()),
             self.composer.limits.answer_check,
             Bounds {
@@ -318,7 +315,7 @@ impl Exchange<'_> {
 
     fn count_failure(&self) {
         if self.composer.origin == CallOrigin::Client {
-            metrics::transform_failed(self.context.operation(), "answer");
+            metrics::transform_failed(self.request.operation_key(), "answer");
         }
     }
 
@@ -328,21 +325,22 @@ impl Exchange<'_> {
             strip_coding(body, headers, ErrorSide::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let share = self.composer.memory.share();
         let reading = buffer(body, ErrorSide::Upstream, limits.held_bytes_max, share);
-        let held = self.context.pause(reading).await?;
+        let held = self.request.context.pause(reading).await?;
         Ok(without_mark(held.bytes))
     }
 }
 
 /// The heads of a request by a pair.
-fn heads<'h>(context: &'h RequestContext, route: &'h Route) -> PairHeads<'h> {
+fn heads<'h>(request: &'h KnownRequest, route: &'h Route) -> PairHeads<'h> {
+    let context = &request.context;
     PairHeads {
         pack: context.program.pack(),
         route,
         settings: context.program.settings(),
         language: context.language.0,
         request: RequestHead {
-            path: &context.route_match().values,
-            query: context.query().unwrap_or(""),
+            path: &request.operation.values,
+            query: request.query(),
             headers: &context.headers,
         },
     }

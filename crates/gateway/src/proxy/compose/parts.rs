@@ -18,7 +18,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use switchback_engine::translate::parts::{Gathered, Parts};
-use switchback_engine::translate::{Event, Fault, FaultKind, Next, Request, Run, multipart};
+use switchback_engine::translate::{Event, Fault, FaultKind, Next, multipart};
 use switchback_json::Limits;
 use switchback_plan::{MultipartFormat, Origin, Pair, Route, ValueOp};
 
@@ -34,7 +34,8 @@ impl Exchange<'_> {
         limits: Limits,
         mut body: Body,
     ) -> Result<Response, GatewayError> {
-        let named = self.context.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        let named =
+            self.request.context.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let named = named.unwrap_or("");
         let fields_max = usize::try_from(self.composer.limits.request_bytes_max).unwrap_or(usize::MAX);
         let parts = Parts::new(named, format, &pair.call.format, op, limits, fields_max);
@@ -70,17 +71,7 @@ impl Exchange<'_> {
         let fields = fields.map_err(|fault| self.fault_of(fault, &route.origin))?;
         self.worked += fields.json.len() as u64;
         self.shares.push(share);
-        let (context, matched) = (&self.context, self.route_match());
-        let request = Request {
-            path: matched.values.clone(),
-            query: context.query().map(str::to_owned),
-            headers: context.headers.clone(),
-            body: Bytes::new(),
-            language: context.language.0,
-        };
-        let (pack, settings) = (Arc::clone(context.program.pack()), Arc::clone(context.program.settings()));
-        let run = Run::new(pack, matched.front.serves, matched.route, request, Arc::clone(&settings), limits);
-        let run = run.with_salt(fastrand::u64(..)).with_fields(fields);
+        let run = self.request.run(Bytes::new(), limits).with_salt(fastrand::u64(..)).with_fields(fields);
         let (_, next) = self.next(Box::new(run), Event::Start).await?;
         let call = match next.map_err(|fault| self.fault(&fault))? {
             Next::Call(call) => call,
@@ -108,7 +99,7 @@ impl Exchange<'_> {
                     "files are sent in a body that has no parts",
                 ));
             };
-            parts.begin(&boundary, settings);
+            parts.begin(&boundary, Arc::clone(self.request.context.program.settings()));
             let Payload::Whole(beginning) = std::mem::replace(&mut call.payload, Payload::Sent) else {
                 return Err(GatewayError::new(
                     ErrorKind::Internal,

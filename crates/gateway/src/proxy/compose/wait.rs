@@ -19,17 +19,17 @@ impl Exchange<'_> {
     ///
     /// Returns an error if the client left and no effect may follow.
     pub(crate) async fn wait(&self, wait: Wait, may_write: bool) -> Result<Event, GatewayError> {
-        let (clock, context) = (&self.composer.clock, &self.context);
+        let (clock, context) = (&self.composer.clock, &self.request.context);
         let now = clock.elapsed();
         let left = self.composer.limits.total_timeout.saturating_sub(context.arrived.elapsed());
-        let is_awaited = self.composer.origin == CallOrigin::Client && !context.has_left();
+        let is_awaited = self.composer.origin == CallOrigin::Client && !context.record.has_left();
         let Some(end) = wait.ends(now).filter(|_| !is_awaited || wait.pause < left) else {
             return Ok(Event::Late);
         };
         let mut timer = pin!(clock.sleep_until(end));
         // A detached request is polled by its own task at once, so the flag is seen without another
         // wake-up.
-        let passed = std::future::poll_fn(|cx| match context.has_left() && !may_write {
+        let passed = std::future::poll_fn(|cx| match context.record.has_left() && !may_write {
             true => Poll::Ready(false),
             false => timer.as_mut().poll(cx).map(|()| true),
         });

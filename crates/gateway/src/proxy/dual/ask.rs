@@ -74,14 +74,15 @@ impl Dual {
         body: &BufferedAnswer,
         counterpart_bytes: u64,
     ) -> Result<Candidate, SkipReason> {
-        let request = asked.as_shadow(body.start().clone());
+        let request = asked.as_shadow();
         let context = Arc::clone(&request.context);
         let answering = async {
-            let response = compose::answer(Arc::clone(&self.composer), request).await?;
+            let body = Body::full(body.start().clone());
+            let response = compose::answer(Arc::clone(&self.composer), request, body).await?;
             self.buffer_response(response, counterpart_bytes).await
         };
         let candidate = match answering.await {
-            _ if context.is_unanswered() => Err(SkipReason::CandidateFailed),
+            _ if context.record.is_unanswered() => Err(SkipReason::CandidateFailed),
             Ok(view) => Ok(Candidate::Answered(view)),
             Err(error) => self.failure(asked, &error).await,
         };
@@ -103,14 +104,11 @@ impl Dual {
     }
 
     async fn own_once(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Result<View, SkipReason> {
-        let target = asked.context.route_match().below_front(&asked.context);
-        let request = asked.request(body.start().clone());
-        let calls = self.composer.calls.clone();
-        let of_us = (self.composer.pseudonym.clone(), self.composer.forwarding.clone());
-        let own = asked.beside.own.as_ref().and_then(|own| own.at(asked.context.host()));
+        let request = asked.repeat().forwarded(Body::full(body.start().clone()));
+        let own = asked.beside.own.as_ref().and_then(|own| own.at(asked.request.route().operation.host));
         let own = own.ok_or(SkipReason::ReferenceFailed)?;
         let answering = async {
-            let response = forward(calls, Arc::clone(own), request, target, of_us).await?;
+            let response = forward(&*self.composer, Arc::clone(own), request).await?;
             self.buffer_response(response, u64::MAX - BEYOND_BYTES).await
         };
         match answering.await {
@@ -154,7 +152,7 @@ impl Dual {
             ErrorKind::NeedsReconnect => Err(SkipReason::Credential),
             ErrorKind::Refused => Err(SkipReason::Refused),
             _ => {
-                let view = self.buffer_response(rescue::response(&asked.context, error), 0).await;
+                let view = self.buffer_response(rescue::response(&asked.request.context, error), 0).await;
                 view.map(Candidate::Answered).map_err(|_| SkipReason::PrimaryFailed)
             }
         }
@@ -228,7 +226,7 @@ impl Dual {
     /// Returns the effective status of a response on the served side: the pack's failure rules may
     /// map a 2xx response to an error.
     pub(super) fn client_status(&self, asked: &ShadowRequest, view: &View) -> u16 {
-        let rules = &asked.context.program.pack().failures[asked.context.route_match().front.serves];
+        let rules = &asked.request.context.program.pack().failures[asked.request.front.serves];
         if rules.is_empty() || !(200..300).contains(&view.status) || !view.body.is_whole() {
             return view.status;
         }
@@ -247,10 +245,8 @@ impl Dual {
 
 /// Rejects requests with a page cursor: only the side that issued a cursor can read it.
 fn comparable(asked: &ShadowRequest) -> Result<(), SkipReason> {
-    let (context, matched) = (&asked.context, asked.context.route_match());
-    let route = context.program.route(matched.front.serves, matched.route);
-    match &route.paging {
-        Some(paging) if asks_by_cursor(paging, context.query().unwrap_or("")) => Err(SkipReason::Refused),
+    match &asked.request.route().paging {
+        Some(paging) if asks_by_cursor(paging, asked.request.query()) => Err(SkipReason::Refused),
         _ => Ok(()),
     }
 }

@@ -41,13 +41,13 @@ impl Dual {
                 if !is_accepted(self.client_status(asked, &written)) {
                     return Err(SkipReason::NotAccepted);
                 }
-                let request = self.decode_body(&asked.context.headers, body.start().clone()).await?;
+                let request = self.decode_body(&asked.request.context.headers, body.start().clone()).await?;
                 Ok(self.read_back(asked, &request, written).await.into_iter().collect())
             }
             Primary::Plans => {
                 let candidate = match seen {
                     ClientView::Failed(error) => self.failure(asked, &error).await?,
-                    ClientView::Answered { .. } if asked.context.is_unanswered() => {
+                    ClientView::Answered { .. } if asked.request.context.record.is_unanswered() => {
                         return Err(SkipReason::CandidateFailed);
                     }
                     seen => Candidate::Answered(self.view(seen).await?),
@@ -88,7 +88,7 @@ impl Dual {
         if !is_accepted(reference_status) {
             return Err(SkipReason::NotAccepted);
         }
-        let request = self.decode_body(&asked.context.headers, body.start().clone()).await?;
+        let request = self.decode_body(&asked.request.context.headers, body.start().clone()).await?;
         // The read-back runs first: the earlier it runs, the fewer other writes interfere.
         let read_back = self.read_back(asked, &request, reference).await;
         let planned = match self.plan_calls(asked, request).await {
@@ -151,7 +151,7 @@ impl Dual {
         let mut reference_bytes = reference.body.total_bytes();
         let mut readings = Readings {
             first,
-            is_written: self.writes.has_written_since(asked.context.client(), asked.written),
+            is_written: self.writes.has_written_since(&asked.request.client.name, asked.written),
             references: vec![Candidate::Answered(reference)],
             candidates: vec![candidate],
         };

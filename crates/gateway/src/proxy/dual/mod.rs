@@ -23,12 +23,12 @@ use self::writes::{WriteMark, Writing};
 use crate::body::Body;
 use crate::error::GatewayError;
 use crate::memory::MemoryShare;
-use crate::proxy::context::RequestContext;
+use crate::proxy::Response;
 use crate::proxy::headers::names_other_method;
-use crate::proxy::{Request, Response};
+use crate::proxy::program::Front;
+use crate::proxy::request::KnownRequest;
 use crate::shadow::{Job, JobSubject, Knowledge, Phase, Shadow, Share as Part, Subject};
 use futures_util::future::BoxFuture;
-use http::Method;
 use std::sync::{Arc, Mutex, PoisonError};
 use switchback_engine::diff::{BufferedAnswer, NotReadBack, SkipReason};
 use switchback_plan::{Effect, RouteKind};
@@ -39,35 +39,30 @@ type CopySlot = Arc<Mutex<Option<BodyCopy>>>;
 type ResponseFuture = BoxFuture<'static, Result<Response, GatewayError>>;
 
 impl Dual {
-    /// Registers a request with a possible effect until the guard is dropped. `None` for reads and for
-    /// fronts without a shadow.
-    pub(crate) fn writing(&self, context: &RequestContext) -> Option<Writing> {
-        let writes = match context.unknown() {
-            None => context.effect() == Effect::Write,
-            Some(_) => !matches!(context.method, Method::GET | Method::HEAD | Method::OPTIONS),
-        };
-        let is_dual = context.front().is_some_and(|front| front.beside.is_some());
-        (writes && is_dual).then(|| self.writes.begin(context.client()))
+    /// Registers a request with a possible effect until the guard is dropped. `None` for fronts
+    /// without a shadow.
+    pub(crate) fn writing(&self, front: &Front, client: &str) -> Option<Writing> {
+        front.beside.as_ref().map(|_| self.writes.begin(client))
     }
 
     /// Returns the shadow request, if the phase and the sample select this request and the other side
     /// can be compared.
     pub(crate) fn shadow_request(
         &self,
-        context: &Arc<RequestContext>,
+        request: &Arc<KnownRequest>,
         is_own: bool,
         writing: Option<WriteMark>,
     ) -> Option<ShadowRequest> {
-        let matched = context.route_match();
-        let phase = matched.front.phase(matched.route);
+        let KnownRequest { context, front, operation, client, .. } = &**request;
+        let phase = front.phase(operation.route);
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
             return None;
         }
-        let beside = matched.front.beside.clone()?;
+        let beside = front.beside.clone()?;
         // Without the own service a read has no counterpart, but the effect of a write is compared
         // with its request.
         let is_alone = beside.own.is_none();
-        let route = context.program.route(matched.front.serves, matched.route);
+        let route = request.route();
         let writes = route.operation.effect == Effect::Write;
         if is_alone && !writes {
             return None;
@@ -88,12 +83,12 @@ impl Dual {
             share => (!share.takes(fastrand::u64(..))).then_some(NotReadBack::NotSampled),
         };
         Some(ShadowRequest {
-            subject: subject(context, phase, &beside.knowledge),
-            context: Arc::clone(context),
+            subject: subject(request, phase, &beside.knowledge),
+            request: Arc::clone(request),
             beside,
             primary,
             writes,
-            written: writing.unwrap_or_else(|| self.writes.mark(context.client())),
+            written: writing.unwrap_or_else(|| self.writes.mark(&client.name)),
             not_read_back,
         })
     }
@@ -102,22 +97,22 @@ impl Dual {
     /// complete response.
     pub(crate) async fn both(
         self,
-        request: Request,
+        body: Body,
         asked: ShadowRequest,
-        answering: impl FnOnce(Request) -> ResponseFuture,
+        answering: impl FnOnce(Body) -> ResponseFuture,
     ) -> Result<Response, GatewayError> {
         // The plans executed this write, so it must not be repeated on the old service. Without a
         // read-back there is no job, and the bodies need no copy.
         if let (Primary::Plans, Some(why)) = (asked.primary, asked.not_read_back) {
-            let answer = answering(request).await;
+            let answer = answering(body).await;
             if answer.as_ref().is_ok_and(|response| response.status().is_success()) {
                 self.shadow.not_read_back(&asked.subject, why);
             }
             return answer;
         }
-        let (request, slot) = self.copy_request(request);
+        let (body, slot) = self.copy_request(body);
         let mut waiting = WaitingClient { shadow: self.shadow.clone(), asked: Some(asked) };
-        let outcome = answering(request).await;
+        let outcome = answering(body).await;
         let asked = waiting.asked.take().expect("nobody else takes it");
         match outcome {
             Ok(response) => Ok(self.copy_response(response, asked, slot)),
@@ -130,16 +125,16 @@ impl Dual {
     }
 
     /// Copies the request's body into the slot while it is read.
-    fn copy_request(&self, mut request: Request) -> (Request, CopySlot) {
+    fn copy_request(&self, mut body: Body) -> (Body, CopySlot) {
         let slot = CopySlot::default();
-        if request.body.is_empty() {
+        if body.is_empty() {
             put(&slot, Ok((BufferedAnswer::default(), self.shadow.memory().share())));
-            return (request, slot);
+            return (body, slot);
         }
         let filled = Arc::clone(&slot);
         let tee = self.tee(SkipReason::ClientGone, move |copy| put(&filled, copy));
-        request.body.watch(Box::new(tee));
-        (request, slot)
+        body.watch(Box::new(tee));
+        (body, slot)
     }
 
     /// Copies the response's body while the client reads it, then submits the job.
@@ -212,19 +207,17 @@ impl Drop for WaitingClient {
     }
 }
 
-fn subject(context: &RequestContext, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
-    let matched = context.route_match();
-    let front = &matched.front;
-    let operation = &context.program.route(front.serves, matched.route).operation;
+fn subject(request: &KnownRequest, phase: Phase, knowledge: &Arc<Knowledge>) -> Subject {
+    let KnownRequest { context, front, operation, client, .. } = request;
     Subject {
         side: Arc::clone(front.phases.side()),
         serves: front.serves,
-        about: JobSubject::Route(matched.route),
-        operation: Arc::clone(&operation.key),
+        about: JobSubject::Route(operation.route),
+        operation: Arc::clone(request.operation_key()),
         phase,
-        period: front.phases.period(usize::from(matched.route.0)),
-        client: context.client().into(),
-        target: matched.below_front(context),
+        period: front.phases.period(usize::from(operation.route.0)),
+        client: (&*client.name).into(),
+        target: request.below_front(),
         request_id: context.id.to_string(),
         knowledge: Arc::clone(knowledge),
     }

@@ -3,21 +3,22 @@
 //! if one is configured, because only that service can answer them.
 
 use super::ask::Dual;
-use crate::error::GatewayError;
+use crate::body::Body;
+use crate::error::{ErrorKind, GatewayError};
+use crate::proxy::Response;
 use crate::proxy::compose::forward::forward;
 use crate::proxy::compose::{self, Composer};
-use crate::proxy::context::Unknown;
 use crate::proxy::headers::wants_switch;
+use crate::proxy::request::{Authenticated, KnownRequest, Unknown, UnknownRequest};
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::Upstream;
-use crate::proxy::{Request, Response};
 use crate::shadow::Phase;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, header};
+use http::{HeaderMap, Method, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use switchback_engine::translate::undeclared_parameters;
-use switchback_plan::{BodyFormat, Route, RouteKind};
+use switchback_plan::{BodyFormat, Effect, Route, RouteKind};
 use tower::Service;
 
 /// Maximum number of undeclared parameters recorded per request.
@@ -38,53 +39,72 @@ impl Phased {
     }
 }
 
-impl Service<Request> for Phased {
+type Answering = BoxFuture<'static, Result<Response, GatewayError>>;
+
+/// The side that answers a known request.
+enum Answerer {
+    Plans,
+    /// The served side's own service.
+    Own(Arc<Upstream>),
+    /// The same, because the operation does not accept the media type of the body.
+    OwnForMediaType,
+}
+
+impl Service<Authenticated> for Phased {
     type Response = Response;
     type Error = GatewayError;
-    type Future = BoxFuture<'static, Result<Response, GatewayError>>;
+    type Future = Answering;
 
     fn poll_ready(&mut self, _cx: &mut Context<'_>) -> Poll<Result<(), GatewayError>> {
         Poll::Ready(Ok(()))
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
-        let own = forwarded_to(&request);
-        if request.context.unknown().is_none()
-            && let (Some(query), Some(matched)) =
-                (request.context.query(), request.context.operation_matched())
-            && let route = request.context.program.route(matched.front.serves, matched.route)
-        {
-            // Recorded in every phase: while the old service answers, there is time to declare the
-            // parameter.
-            for (name, has_value) in undeclared_parameters(&route.operation, query).take(PARAMETERS_MAX) {
-                self.unknown.note_parameter(&request.context, &name, has_value);
-            }
+    fn call(&mut self, request: Authenticated) -> Answering {
+        match request {
+            Authenticated::Known(request, body) => self.answer_known(request, body),
+            Authenticated::Unknown(request, body) => self.forward_unknown(request, body),
         }
-        let writing = self.dual.writing(&request.context);
-        let mark = writing.as_ref().map(|writing| writing.mark);
-        let asked = match request.context.unknown() {
-            // A connection that may switch protocols cannot be compared.
-            None => self
-                .dual
-                .shadow_request(&request.context, own.is_some(), mark)
-                .filter(|_| !wants_switch(&request.context.headers, request.context.version)),
-            // An unknown call has no counterpart.
-            Some(_) => None,
-        };
-        let composer = Arc::clone(&self.composer);
-        let answering: Self::Future = match asked {
-            None if request.context.unknown().is_some() => {
-                let (unknown, context) = (self.unknown.clone(), Arc::clone(&request.context));
-                Box::pin(async move {
-                    let answer = answer(composer, own, request).await;
-                    unknown.note(&context, answer.as_ref().ok().map(Response::status));
-                    answer
-                })
+    }
+}
+
+impl Phased {
+    fn answer_known(&self, request: Arc<KnownRequest>, body: Body) -> Answering {
+        let KnownRequest { context, front, operation, client, .. } = &*request;
+        let own = match answerer(&request, &body) {
+            Answerer::Plans => None,
+            Answerer::Own(own) => Some(own),
+            Answerer::OwnForMediaType => {
+                let unknown = UnknownRequest {
+                    context: Arc::clone(context),
+                    front: Arc::clone(front),
+                    unknown: Unknown::MediaType,
+                    operation: Some(operation.route),
+                    client: Some(Arc::clone(client)),
+                    _form: None,
+                };
+                return self.forward_unknown(unknown, body);
             }
-            None => answer(composer, own, request),
+        };
+        context.facts().phase = front.phase(operation.route).name();
+        let route = request.route();
+        // Recorded in every phase: while the old service answers, there is time to declare the
+        // parameter.
+        for (name, has_value) in undeclared_parameters(&route.operation, request.query()).take(PARAMETERS_MAX)
+        {
+            self.unknown.note_parameter(context, &name, has_value);
+        }
+        let writes = route.operation.effect == Effect::Write;
+        let writing = writes.then(|| self.dual.writing(front, &client.name)).flatten();
+        let mark = writing.as_ref().map(|writing| writing.mark);
+        let asked = self.dual.shadow_request(&request, own.is_some(), mark);
+        // A connection that may switch protocols cannot be compared.
+        let asked = asked.filter(|_| !wants_switch(&context.headers, context.version));
+        let composer = Arc::clone(&self.composer);
+        let answering = match asked {
+            None => answer(composer, own, request, body),
             Some(asked) => {
-                let answering = move |request| answer(composer, own, request);
-                Box::pin(self.dual.clone().both(request, asked, answering))
+                let answering = move |body| answer(composer, own, request, body);
+                Box::pin(self.dual.clone().both(body, asked, answering))
             }
         };
         match writing {
@@ -96,64 +116,72 @@ impl Service<Request> for Phased {
             }),
         }
     }
+
+    /// Forwards a request to the own service and notes what is unknown about it.
+    fn forward_unknown(&self, request: UnknownRequest, body: Body) -> Answering {
+        let (composer, calls) = (Arc::clone(&self.composer), self.unknown.clone());
+        let own = request.front.own.as_ref().and_then(|own| own.at(request.host())).map(Arc::clone);
+        let UnknownRequest { context, front, unknown, .. } = &request;
+        if let Some(route) = request.operation {
+            context.facts().phase = front.phase(route).name();
+        }
+        let writes = !matches!(context.method, Method::GET | Method::HEAD | Method::OPTIONS);
+        let client = request.client.as_ref().map_or("", |client| &client.name);
+        let writing = writes.then(|| self.dual.writing(front, client)).flatten();
+        let (context, unknown) = (Arc::clone(context), *unknown);
+        Box::pin(async move {
+            let answer = match own {
+                Some(own) => forward(composer, own, request.forwarded(body)).await,
+                None => Err(GatewayError::new(ErrorKind::Internal, "the host has no address")),
+            };
+            calls.note(&context, unknown, answer.as_ref().ok().map(Response::status));
+            drop(writing);
+            answer
+        })
+    }
 }
 
 /// Forwards a request to `own` if given, otherwise answers it by the plans.
 fn answer(
     composer: Arc<Composer>,
     own: Option<Arc<Upstream>>,
-    request: Request,
-) -> BoxFuture<'static, Result<Response, GatewayError>> {
+    request: Arc<KnownRequest>,
+    body: Body,
+) -> Answering {
     match own {
-        Some(upstream) => {
-            let calls = composer.calls.clone();
-            let of_us = (composer.pseudonym.clone(), composer.forwarding.clone());
-            let front = request.context.front().expect("`route` sits outside and leaves the front");
-            let target = request.context.below(front);
-            Box::pin(forward(calls, upstream, request, target, of_us))
-        }
-        None => compose::answer(composer, request),
+        Some(own) => Box::pin(forward(composer, own, request.forwarded(body))),
+        None => compose::answer(composer, request, body),
     }
 }
 
-/// Returns the served side's own service if it answers this request. Sets the phase of the context.
-fn forwarded_to(request: &Request) -> Option<Arc<Upstream>> {
-    let context = &*request.context;
-    let front = context.front().expect("`route` sits outside and leaves the front");
-    if let Some(matched) = context.operation_matched() {
-        context.set_phase(front.phase(matched.route).name());
-    }
-    let own = front.own.as_ref()?.at(context.host())?;
-    // Unknown operations and clients reach this layer only if the own service handles them.
-    let Some((matched, client)) = context.operation_matched().zip(context.known_client()) else {
-        return Some(Arc::clone(own));
+/// Returns the side that answers.
+fn answerer(request: &KnownRequest, body: &Body) -> Answerer {
+    let KnownRequest { context, front, operation, client, .. } = request;
+    let (serves, route) = (front.serves, request.route());
+    let Some(own) = front.own.as_ref().and_then(|own| own.at(route.operation.host)) else {
+        return Answerer::Plans;
     };
-    let serves = front.serves;
-    let route = context.program.route(serves, matched.route);
-    let is_refused = matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
-        && context.program.may_forward(client, serves);
+    let may_forward = || context.program.may_forward(client, serves);
+    let is_refused =
+        matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward) && may_forward();
     // The plan returns the reason of the refusal. `compose` detects when the service is reachable
     // again.
     if is_refused && own.is_gone() {
-        return None;
+        return Answerer::Plans;
     }
-    let is_own = match front.phase(matched.route) {
+    let is_own = match front.phase(operation.route) {
         Phase::Legacy | Phase::Shadow => true,
-        Phase::Canary(share) => !share.has_client(context.client(), context.operation()),
+        Phase::Canary(share) => !share.has_client(&client.name, &route.operation.key),
         Phase::Translated { .. } => false,
     };
     if is_refused || is_own {
-        return Some(Arc::clone(own));
+        return Answerer::Own(Arc::clone(own));
     }
-    if !request.body.is_empty()
+    let is_foreign = !body.is_empty()
         && front.asked_about_strangers().is_some()
         && is_foreign(route, &context.headers)
-        && context.program.may_forward(client, serves)
-    {
-        context.set_unknown(Unknown::MediaType);
-        return Some(Arc::clone(own));
-    }
-    None
+        && may_forward();
+    if is_foreign { Answerer::OwnForMediaType } else { Answerer::Plans }
 }
 
 /// Returns whether the operation does not accept the body's media type. Default types that HTTP

@@ -11,10 +11,9 @@ use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::compose::exchange::Exchange;
 use crate::shadow::{PlanEnd, Planned, PlannedCall};
 use bytes::Bytes;
-use std::sync::Arc;
 use switchback_engine::diff::SkipReason;
 use switchback_engine::har::Shadow;
-use switchback_engine::translate::{self, Event, FaultKind, Next, Reply, Run};
+use switchback_engine::translate::{self, Event, FaultKind, Next, Reply};
 use switchback_json as json;
 use switchback_plan::Effect;
 
@@ -50,7 +49,8 @@ impl Dual {
         body: Bytes,
         planned: &mut Planned,
     ) -> Result<PlanEnd, SkipReason> {
-        let mut run = asked.run(body);
+        let body = asked.request.without_form_token(body);
+        let mut run = asked.request.run(body, json::Limits::DOCUMENT);
         let mut readings = self.readings(asked);
         let mut event = Event::Start;
         // Set after a read without a response or with a server error: the next step of the plan is no
@@ -113,7 +113,7 @@ impl Dual {
                     Event::Reply(reply)
                 }
                 Ok(Err(failed)) => {
-                    is_unread = readings.context.is_unanswered();
+                    is_unread = readings.request.context.record.is_unanswered();
                     Event::Failed(failed)
                 }
                 Err(error) => return unread(&error),
@@ -123,28 +123,7 @@ impl Dual {
 
     /// Returns the exchange for reads. It rejects every call with an effect.
     fn readings(&self, asked: &ShadowRequest) -> Exchange<'_> {
-        Exchange::new(&self.composer, asked.as_shadow(Bytes::new()).context)
-    }
-}
-
-impl ShadowRequest {
-    /// Returns a new run of the request's plan.
-    fn run(&self, body: Bytes) -> Run {
-        let program = &self.context.program;
-        let (pack, settings) = (Arc::clone(program.pack()), Arc::clone(program.settings()));
-        let (serves, route) = (self.context.route_match().front.serves, self.context.route_match().route);
-        Run::new(pack, serves, route, self.as_request(body), settings, json::Limits::DOCUMENT)
-    }
-
-    /// Returns the request as input of a plan, without the client's token.
-    pub(crate) fn as_request(&self, body: Bytes) -> translate::Request {
-        translate::Request {
-            path: self.context.route_match().values.clone(),
-            query: self.context.query().map(str::to_owned),
-            headers: self.context.headers.clone(),
-            body: self.context.without_form_token(&body).unwrap_or(body),
-            language: self.context.language.0,
-        }
+        Exchange::new(&self.composer, asked.as_shadow())
     }
 }
 

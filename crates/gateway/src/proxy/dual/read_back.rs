@@ -8,6 +8,7 @@ use super::ask::Dual;
 use super::shadow_request::{Primary, ShadowRequest};
 use crate::proxy::compose::exchange::scope_prefix;
 use crate::proxy::layers::route;
+use crate::proxy::request::KnownRequest;
 use crate::shadow::{JobResult, ReadBack};
 use bytes::Bytes;
 use http::header::{self, HeaderName};
@@ -50,17 +51,13 @@ impl Dual {
         body: &Bytes,
         written: View,
     ) -> Option<JobResult> {
-        let declared = asked
-            .context
-            .program
-            .route(asked.context.route_match().front.serves, asked.context.route_match().route);
         if !(200..300).contains(&self.client_status(asked, &written)) {
             return None;
         }
         if let Some(why) = asked.not_read_back {
             return Some(JobResult::NotReadBack(why));
         }
-        let declared = declared.read_back.as_ref()?;
+        let declared = asked.request.route().read_back.as_ref()?;
         Some(match self.read_both(asked, declared, body, written).await {
             Ok(read) => JobResult::ReadBack(read),
             Err(why) => JobResult::Skipped(why),
@@ -82,7 +79,7 @@ impl Dual {
         }
         let reading = asked.reading(declared, body, &written).ok_or(SkipReason::Unaddressed)?;
         let none = BufferedAnswer::default();
-        let route = reading.context.route_match().route;
+        let route = reading.request.operation.route;
         let wanted = match asked.primary {
             Primary::Legacy => None,
             Primary::Plans => declared_members(&declared.shows, body),
@@ -106,7 +103,9 @@ impl Dual {
             }
         };
         // A later write of the same client may have changed what this one wrote.
-        match read.wanted.is_some() && self.writes.has_written_since(asked.context.client(), asked.written) {
+        match read.wanted.is_some()
+            && self.writes.has_written_since(&asked.request.client.name, asked.written)
+        {
             true => Err(SkipReason::Moved),
             false => Ok(read),
         }
@@ -129,45 +128,44 @@ fn declared_members(shows: &[Arc<str>], body: &[u8]) -> Option<Value> {
 impl ShadowRequest {
     /// Returns the read as a request of the same client. `None` if its address cannot be derived.
     fn reading(&self, declared: &plan::ReadBack, body: &Bytes, written: &View) -> Option<ShadowRequest> {
-        let (program, matched) = (&self.context.program, self.context.route_match());
-        let front = &matched.front;
+        let program = &self.request.context.program;
         let written = translate::Answer {
             status: written.status,
             headers: written.headers.clone(),
             body: Some(written.body.start().clone()),
             ..translate::Answer::default()
         };
-        let route = program.route(front.serves, matched.route);
-        let request = self.as_request(body.clone());
+        let route = self.request.route();
+        let request = self.request.as_input(self.request.without_form_token(body.clone()));
         let path =
             translate::read_back(program.pack(), route, declared, &request, &written, program.settings())?;
-        let uri = format!("{}{}{path}", front.prefix, self.account_prefix()?).parse().ok()?;
+        let uri = format!("{}{}{path}", self.request.front.prefix, self.account_prefix()?).parse().ok()?;
         self.turned_into(declared, uri)
     }
 
     /// Returns the path prefix of the account that the write addressed; empty for the main account.
     fn account_prefix(&self) -> Option<String> {
-        let matched = self.context.route_match();
-        let Some(account) = &matched.account else { return Some(String::new()) };
-        let template = self.context.program.side(matched.front.serves).scope.as_deref()?;
+        let KnownRequest { context, front, operation, .. } = &*self.request;
+        let Some(account) = &operation.account else { return Some(String::new()) };
+        let template = context.program.side(front.serves).scope.as_deref()?;
         scope_prefix(template, account).ok()
     }
 
     /// Returns a `GET` of `uri` by the same client. `None` if `uri` does not match the declared read
     /// operation.
     fn turned_into(&self, declared: &plan::ReadBack, uri: Uri) -> Option<ShadowRequest> {
-        let own = &self.context;
+        let own = &self.request.context;
         let context = own.with_head(Method::GET, uri, of_the_reading(own.headers.clone()));
-        let matched = route::find(&context).ok()?;
-        let operation = &own.program.route(matched.front.serves, matched.route).operation;
+        let (front, rest) = route::front(&context).ok()?;
+        let (front, operation) = (Arc::clone(front), route::find(&context, front, rest).ok()?);
+        let request = self.request.derive(context, front, operation);
+        let operation = &request.route().operation;
         if operation.key != declared.operation || operation.effect != Effect::None {
             return None;
         }
-        context.set_matched(matched);
-        context.set_client(Arc::clone(own.expect_client()));
         Some(ShadowRequest {
             subject: self.subject.clone(),
-            context: Arc::new(context),
+            request,
             beside: Arc::clone(&self.beside),
             primary: self.primary,
             writes: false,

@@ -1,18 +1,15 @@
 //! A request selected for the shadow, and the response that its client received.
 
 use super::writes::WriteMark;
-use crate::body::Body;
 use crate::capture::{CallRecord, Recording};
 use crate::error::GatewayError;
-use crate::proxy::Request;
 use crate::proxy::calls::call::Credential;
 use crate::proxy::calls::upstream_auth;
-use crate::proxy::context::RequestContext;
 use crate::proxy::program::ShadowUpstreams;
+use crate::proxy::request::{Form, KnownRequest};
 use crate::secret::Secret;
 use crate::shadow::Subject;
 use crate::token::carried;
-use bytes::Bytes;
 use http::HeaderMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -32,7 +29,7 @@ pub(crate) enum Primary {
 /// A request selected for the shadow, without its body.
 pub(crate) struct ShadowRequest {
     pub(crate) subject: Subject,
-    pub(crate) context: Arc<RequestContext>,
+    pub(crate) request: Arc<KnownRequest>,
     pub(crate) beside: Arc<ShadowUpstreams>,
     pub(crate) primary: Primary,
     pub(crate) writes: bool,
@@ -49,32 +46,28 @@ pub(crate) enum ClientView {
 }
 
 impl ShadowRequest {
-    /// Returns a copy of the request with a new context, so that shadow calls are not counted as the
-    /// client's.
-    pub(crate) fn request(&self, body: Bytes) -> Request {
-        let own = &self.context;
+    /// Returns the request with a new context, so that shadow calls are not counted as the client's.
+    pub(super) fn repeat(&self) -> Arc<KnownRequest> {
+        let KnownRequest { context: own, front, operation, .. } = &*self.request;
         let context = own.with_head(own.method.clone(), own.uri.clone(), own.headers.clone());
-        context.set_front(Arc::clone(&own.route_match().front));
-        context.set_matched(own.route_match().clone());
-        context.set_client(Arc::clone(own.expect_client()));
-        Request { context: Arc::new(context), body: Body::full(body) }
+        self.request.derive(context, Arc::clone(front), operation.clone())
     }
 
     /// Returns a copy of the request for the plans. If a capture records the request, the recorded
     /// calls of an earlier try are discarded.
-    pub(super) fn as_shadow(&self, body: Bytes) -> Request {
-        let request = self.request(body);
+    pub(super) fn as_shadow(&self) -> Arc<KnownRequest> {
+        let request = self.repeat();
         if let Some(recording) = self.recording() {
             recording.restart();
-            request.context.set_recording(Arc::clone(recording));
+            request.context.facts().recording = Some(recording);
         }
         request
     }
 
     /// Returns the recording for shadow calls. `None` if the plans answered the client, because those
     /// calls are already recorded.
-    fn recording(&self) -> Option<&Arc<Recording>> {
-        self.context.recording().filter(|_| self.primary == Primary::Legacy)
+    fn recording(&self) -> Option<Arc<Recording>> {
+        self.request.context.recording().filter(|_| self.primary == Primary::Legacy)
     }
 
     /// Records the shadow's result.
@@ -102,10 +95,9 @@ impl ShadowRequest {
     /// Waits up to `patience` per grant for refreshes that are running or due, as all are when a
     /// gateway starts. The shadow starts no refresh itself.
     pub(super) async fn credentials_renewed(&self, patience: Duration) {
-        let serves = self.context.route_match().front.serves;
-        for side in [serves, serves.other()] {
-            let credential =
-                upstream_auth::credential(&self.context.program, self.context.expect_client(), side);
+        let KnownRequest { context, front, client, .. } = &*self.request;
+        for side in [front.serves, front.serves.other()] {
+            let credential = upstream_auth::credential(&context.program, client, side);
             if let Ok(Credential::Grant { client, .. }) = credential {
                 client.grant.token_within(patience).await;
             }
@@ -114,28 +106,28 @@ impl ShadowRequest {
 
     /// Returns the credentials of the request and of its upstream calls, to be masked in reports.
     pub(super) fn secrets(&self) -> Vec<Secret<String>> {
-        let front = &self.context.route_match().front;
-        let credential = self.context.program.credential(front.serves);
+        let KnownRequest { context, front, client, form, .. } = &*self.request;
+        let credential = context.program.credential(front.serves);
         let own = credential.read_headers();
         let names = own.chain(["authorization", "proxy-authorization", "cookie"]);
         let values =
-            names.flat_map(|name| self.context.headers.get_all(name)).filter_map(|value| value.to_str().ok());
+            names.flat_map(|name| context.headers.get_all(name)).filter_map(|value| value.to_str().ok());
         let words = values.flat_map(str::split_whitespace);
         let mut secrets: Vec<Secret<String>> = words.map(Secret::from).collect();
         // A token may be encoded in its header, so the decoded form is added as well.
         secrets.extend(credential.read_fields().flat_map(|(header, scheme)| {
-            let values = self.context.headers.get_all(header).iter();
+            let values = context.headers.get_all(header).iter();
             values.filter_map(|value| {
                 Some(Secret::from(&*carried::extract_token(value.to_str().ok()?, scheme)?))
             })
         }));
-        let query = self.context.uri.query().unwrap_or_default();
+        let query = context.uri.query().unwrap_or_default();
         let in_query = credential.read_queries().flat_map(|name| carried::values(query, name));
-        let in_form =
-            credential.read_form_fields().flat_map(|name| carried::values(self.context.form(), name));
+        let form = Form::text(form.as_ref());
+        let in_form = credential.read_form_fields().flat_map(|name| carried::values(form, name));
         secrets.extend(in_query.chain(in_form).map(|token| Secret::from(&*token)));
         for side in [front.serves, front.serves.other()] {
-            match upstream_auth::credential(&self.context.program, self.context.expect_client(), side) {
+            match upstream_auth::credential(&context.program, client, side) {
                 Ok(Credential::Grant { client, .. }) => {
                     secrets.extend(client.grant.current().map(|token| token.secret().clone()));
                 }

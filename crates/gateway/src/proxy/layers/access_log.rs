@@ -1,112 +1,60 @@
-//! Writes one access log line per request, when the response has ended or the client has
-//! disconnected. The layer sits outside `rescue`, so it sees error responses too.
+//! Writes one access log line per request.
 //!
 //! The logged status is that of the metrics: if a side answers errors with a success status, the
 //! line has the error's own status. At level `debug`, a second line under the target
 //! `switchback::target` has the masked path and query.
 
-use super::ending::ResponseEnd;
-use super::middleware::Middleware;
-use crate::body::{BodyEnd, BodyWatcher};
-use crate::error::GatewayError;
-use crate::proxy::context::RequestContext;
-use crate::proxy::{Request, Response};
+use super::report::EndedRequest;
+use crate::body::BodyEnd;
 use crate::telemetry::access::AccessRecord;
 use crate::telemetry::escape::Escaped;
 use crate::telemetry::metrics::CLIENT_GONE;
-use bytes::Bytes;
-use std::convert::Infallible;
-use std::ops::ControlFlow;
-use std::sync::{Arc, LazyLock};
+use std::borrow::Cow;
+use std::sync::LazyLock;
 use switchback_engine::redact::{Redactor, Salt};
 
-#[derive(Clone, Copy, Default)]
-pub(crate) struct AccessLog;
-
-impl Middleware<Request> for AccessLog {
-    type Inward = Request;
-    type Kept = Option<PendingRecord>;
-    type Fault = Infallible;
-
-    fn before(&self, request: Request) -> ControlFlow<Result<Response, Infallible>, (Request, Self::Kept)> {
-        let is_wanted = tracing::enabled!(target: "switchback::access", tracing::Level::INFO);
-        let line = is_wanted.then(|| PendingRecord {
-            context: Arc::clone(&request.context),
-            body_bytes: 0,
-            ending: ResponseEnd::default(),
-            broke: None,
-        });
-        ControlFlow::Continue((request, line))
+/// Writes the line of a request, if the log takes it.
+pub(super) fn write(ended: &EndedRequest<'_>) {
+    if !tracing::enabled!(target: "switchback::access", tracing::Level::INFO) {
+        return;
     }
-
-    fn after(line: Option<PendingRecord>, response: &mut Response) {
-        if let Some(mut line) = line {
-            line.ending.on_response(response);
-            response.body_mut().watch(Box::new(line));
-        }
+    let EndedRequest { facts, ending, .. } = ended;
+    let context = facts.context;
+    let cause: Cow<'_, str> = match (&facts.error, ending.end()) {
+        (Some(error), _) => error.detail.as_str().into(),
+        (None, Some(BodyEnd::Complete)) => facts.cause.as_deref().unwrap_or_default().into(),
+        (None, Some(BodyEnd::Failed)) => match ending.broke() {
+            Some(detail) => format!("the answer broke off: {detail}").into(),
+            None => "the answer broke off".into(),
+        },
+        (None, Some(BodyEnd::Abandoned) | None) => "the client went away".into(),
+    };
+    if tracing::enabled!(target: "switchback::target", tracing::Level::DEBUG) {
+        let target = facts.masked_target(redactor());
+        tracing::debug!(target: "switchback::target", request_id = %context.id, target = %Escaped(&target));
     }
-}
-
-/// A log line under construction. `Drop` writes it, so each request gets exactly one line, however
-/// it ends.
-pub(crate) struct PendingRecord {
-    context: Arc<RequestContext>,
-    body_bytes: u64,
-    ending: ResponseEnd,
-    /// The error that truncated the response body.
-    broke: Option<String>,
-}
-
-impl BodyWatcher for PendingRecord {
-    fn chunk(&mut self, bytes: &Bytes) {
-        self.body_bytes += bytes.len() as u64;
+    let path = facts.shown_path();
+    let (id, trace_id) = (context.id.digits(), context.trace.trace_digits());
+    AccessRecord {
+        request_id: as_text(&id),
+        client_request_id: context.client_request_id(),
+        trace_id: as_text(&trace_id),
+        method: context.method.as_str(),
+        path: &path,
+        operation: facts.operation(),
+        client: facts.client(),
+        address: context.sender.address,
+        phase: facts.phase,
+        answered_by: facts.answered_by(),
+        outcome: ending.outcome(facts).as_str(),
+        status: ending.status().unwrap_or(CLIENT_GONE),
+        body_bytes: ended.body_bytes,
+        upstream_calls: context.record.calls(),
+        upstream: context.record.upstream_wait(),
+        elapsed: ended.took,
+        cause: &cause,
     }
-
-    fn on_error(&mut self, error: &GatewayError) {
-        self.ending.on_error(error);
-        self.broke = Some(format!("the answer broke off: {}", error.detail()));
-    }
-
-    fn end(&mut self, end: BodyEnd) {
-        self.ending.on_end(end);
-    }
-}
-
-impl Drop for PendingRecord {
-    fn drop(&mut self) {
-        let cause = match (self.context.fault(), self.ending.end()) {
-            (Some(fault), _) => fault.detail.as_str(),
-            (None, Some(BodyEnd::Complete)) => self.context.cause().unwrap_or_default(),
-            (None, Some(BodyEnd::Failed)) => self.broke.as_deref().unwrap_or("the answer broke off"),
-            (None, Some(BodyEnd::Abandoned) | None) => "the client went away",
-        };
-        if tracing::enabled!(target: "switchback::target", tracing::Level::DEBUG) {
-            let target = self.context.masked_target(redactor());
-            tracing::debug!(target: "switchback::target", request_id = %self.context.id, target = %Escaped(&target));
-        }
-        let path = self.context.shown_path();
-        let (id, trace_id) = (self.context.id.digits(), self.context.trace.trace_digits());
-        AccessRecord {
-            request_id: as_text(&id),
-            client_request_id: self.context.client_request_id(),
-            trace_id: as_text(&trace_id),
-            method: self.context.method.as_str(),
-            path: &path,
-            operation: self.context.operation(),
-            client: self.context.client(),
-            address: self.context.address,
-            phase: self.context.phase(),
-            answered_by: self.context.answered_by(),
-            outcome: self.ending.outcome(&self.context).as_str(),
-            status: self.ending.status().unwrap_or(CLIENT_GONE),
-            body_bytes: self.body_bytes,
-            upstream_calls: self.context.calls(),
-            upstream: self.context.upstream_wait(),
-            elapsed: self.context.took(),
-            cause,
-        }
-        .emit();
-    }
+    .emit();
 }
 
 /// Returns the redactor for debug lines. Equal values have equal masks for the lifetime of the

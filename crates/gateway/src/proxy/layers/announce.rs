@@ -1,7 +1,7 @@
 //! Adds the deprecation fields (`Deprecation`, `Sunset`, `Link`) configured for the front or the
 //! client to every response. The layer sits outside `rescue`, so error responses carry them too.
 
-use super::middleware::Middleware;
+use super::middleware::{Before, Middleware};
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
 use crate::telemetry::metrics::deprecated_request;
@@ -19,28 +19,23 @@ impl Middleware<Request> for Announce {
     type Kept = Arc<RequestContext>;
     type Fault = Infallible;
 
-    fn before(
-        &self,
-        request: Request,
-    ) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<RequestContext>)> {
+    fn before(&self, request: Request) -> Before<Self, Request> {
         let context = Arc::clone(&request.context);
         ControlFlow::Continue((request, context))
     }
 
     fn after(context: Arc<RequestContext>, response: &mut Response) {
-        let of_front = context.front().map_or(&[][..], |front| &front.announcements);
-        let own = context.notice().map_or(&[][..], |notice| notice);
-        if of_front.is_empty() && own.is_empty() {
+        let facts = context.facts();
+        let Some(front) = &facts.front else { return };
+        let own = facts.notice.as_deref().unwrap_or_default();
+        if front.announcements.is_empty() && own.is_empty() {
             return;
         }
-        if let Some(front) = context.front() {
-            let side = &context.program.side(front.serves).name;
-            deprecated_request(context.client(), side, context.operation());
-        }
+        deprecated_request(facts.client(), facts.side(), facts.operation());
         // Each of these fields may occur once (RFC 8594, RFC 9745); a client's own dates override
         // those of the front.
         let is_told = |name: &HeaderName| own.iter().any(|(told, _)| told == name);
-        for (name, value) in of_front.iter().filter(|(name, _)| !is_told(name)).chain(own) {
+        for (name, value) in front.announcements.iter().filter(|(name, _)| !is_told(name)).chain(own) {
             response.headers_mut().append(name, value.clone());
         }
     }

@@ -4,42 +4,53 @@
 //! If no client is enrolled with the token and the front's own service answers this operation, the
 //! call continues with [`Unknown::Client`] and that service authenticates it.
 
-use super::middleware::Middleware;
+use super::middleware::{Before, Middleware};
 use crate::error::{ErrorKind, GatewayError};
-use crate::proxy::context::{Matched, RequestContext, Unknown};
-use crate::proxy::program::{Front, UnknownClientPolicy};
-use crate::proxy::{Request, Response};
+use crate::proxy::program::UnknownClientPolicy;
+use crate::proxy::request::{Authenticated, Form, KnownRequest, Routed, Unknown, UnknownRequest};
 use crate::shadow::Phase;
 use crate::token::{Client, Tokens, carried};
 use http::HeaderMap;
 use std::borrow::Cow;
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use switchback_plan::{Carrier, Credential, RouteKind};
+use switchback_plan::{Carrier, Credential, RouteId, RouteKind};
 
 #[derive(Clone)]
 pub(crate) struct Authenticate {
     tokens: Tokens,
 }
 
-impl Middleware<Request> for Authenticate {
-    type Inward = Request;
+impl Middleware<Routed> for Authenticate {
+    type Inward = Authenticated;
     type Kept = ();
     type Fault = GatewayError;
 
-    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
-        match self.client(&request.context) {
-            Err(error) if !self.is_judged_by_own(&request.context) => ControlFlow::Break(Err(error)),
-            Err(_) => {
-                // A reason that `route` has set takes precedence: it is more specific.
-                request.context.set_unknown(Unknown::Client);
-                ControlFlow::Continue((request, ()))
-            }
-            Ok(client) => {
-                request.context.set_client(client);
-                ControlFlow::Continue((request, ()))
-            }
+    fn before(&self, request: Routed) -> Before<Self, Routed> {
+        let client = match self.client(&request) {
+            Err(error) if !self.is_judged_by_own(&request) => return ControlFlow::Break(Err(error)),
+            client => client.ok(),
+        };
+        let Routed { context, front, operation, form, body } = request;
+        if let Some(client) = &client {
+            context.facts().client = Some(Arc::clone(client));
         }
+        let authenticated = match (operation, client) {
+            (Ok(operation), Some(client)) => {
+                let known = KnownRequest::new(context, front, operation, client, form);
+                Authenticated::Known(Arc::new(known), body)
+            }
+            (operation, client) => {
+                // The reason of `route` takes precedence: it is more specific.
+                let unknown = operation.as_ref().err().copied().unwrap_or(Unknown::Client);
+                let operation = operation.ok().map(|operation| operation.route);
+                Authenticated::Unknown(
+                    UnknownRequest { context, front, unknown, operation, client, _form: form },
+                    body,
+                )
+            }
+        };
+        ControlFlow::Continue((authenticated, ()))
     }
 }
 
@@ -50,18 +61,21 @@ impl Authenticate {
 
     /// Returns whether the front's own service authenticates an unknown client. Tokens that this
     /// gateway issued, including revoked ones, are never forwarded to that service.
-    fn is_judged_by_own(&self, context: &RequestContext) -> bool {
-        let front = context.front().expect("`route` sits outside and leaves the front");
+    fn is_judged_by_own(&self, request: &Routed) -> bool {
+        let front = &request.front;
         if front.asked_about_strangers().is_none() {
             return false;
         }
         let is_own_to_answer = front.unknown == UnknownClientPolicy::ForwardAll
-            || context.operation_matched().is_none_or(|matched| answers_strangers(context, matched));
-        is_own_to_answer && !self.shows_known_token(context, front)
+            || request
+                .operation
+                .as_ref()
+                .map_or(true, |operation| answers_strangers(request, operation.route));
+        is_own_to_answer && !self.shows_known_token(request)
     }
 
     /// Returns whether any location that may carry a token has one that this gateway issued.
-    fn shows_known_token(&self, context: &RequestContext, front: &Front) -> bool {
+    fn shows_known_token(&self, Routed { context, front, form, .. }: &Routed) -> bool {
         let (credential, clients) = (context.program.credential(front.serves), self.tokens.clients());
         let is_in_field = credential.read_fields().any(|(header, scheme)| {
             context.headers.get_all(header).iter().any(|value| {
@@ -71,17 +85,16 @@ impl Authenticate {
             })
         });
         let known = |token: Cow<'_, str>| clients.is_known(token.as_bytes());
-        let query = context.uri.query().unwrap_or_default();
+        let (query, form) = (context.uri.query().unwrap_or_default(), Form::text(form.as_ref()));
         is_in_field
             || credential.read_queries().flat_map(|name| carried::values(query, name)).any(known)
-            || credential.read_form_fields().flat_map(|name| carried::values(context.form(), name)).any(known)
+            || credential.read_form_fields().flat_map(|name| carried::values(form, name)).any(known)
     }
 
-    fn client(&self, context: &RequestContext) -> Result<Arc<Client>, GatewayError> {
-        let front = context.front().expect("`route` sits outside and leaves the front");
+    fn client(&self, Routed { context, front, form, .. }: &Routed) -> Result<Arc<Client>, GatewayError> {
         let side = context.program.side(front.serves);
-        let query = context.uri.query().unwrap_or_default();
-        let token = token(&context.headers, query, context.form(), &side.credential)?;
+        let (query, form) = (context.uri.query().unwrap_or_default(), Form::text(form.as_ref()));
+        let token = token(&context.headers, query, form, &side.credential)?;
         let found = token.as_deref().map(str::as_bytes);
         let client = found.and_then(|token| self.tokens.clients().authenticate(token, &side.name));
         client.ok_or_else(|| {
@@ -95,12 +108,12 @@ impl Authenticate {
 /// Returns whether the front's own service answers this operation for clients outside the canary
 /// share. In the translated phase it does so only for a route that the pack refuses with
 /// `legacy_forward`.
-fn answers_strangers(context: &RequestContext, matched: &Matched) -> bool {
-    let route = context.program.route(matched.front.serves, matched.route);
-    match matched.front.phase(matched.route) {
+fn answers_strangers(Routed { context, front, .. }: &Routed, route: RouteId) -> bool {
+    match front.phase(route) {
         Phase::Legacy | Phase::Shadow | Phase::Canary(_) => true,
         Phase::Translated { .. } => {
-            matches!(&route.kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
+            let kind = &context.program.route(front.serves, route).kind;
+            matches!(kind, RouteKind::Refuse(refusal) if refusal.legacy_forward)
         }
     }
 }

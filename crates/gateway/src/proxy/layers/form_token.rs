@@ -6,12 +6,10 @@ use crate::body::{Body, BodyStart};
 use crate::error::GatewayError;
 use crate::memory::Memory;
 use crate::proxy::concurrency::limit_error;
-use crate::proxy::context::RequestContext;
-use crate::proxy::headers;
-use crate::proxy::{Request, Response};
+use crate::proxy::request::{Form, Routed};
+use crate::proxy::{Response, headers};
 use futures_util::future::{BoxFuture, Either};
 use http::header;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::{Layer, Service};
 
@@ -43,9 +41,9 @@ pub(crate) struct FormToken<S> {
     memory: Memory,
 }
 
-impl<S> Service<Request> for FormToken<S>
+impl<S> Service<Routed> for FormToken<S>
 where
-    S: Service<Request, Response = Response, Error = GatewayError, Future: Send> + Clone + Send + 'static,
+    S: Service<Routed, Response = Response, Error = GatewayError, Future: Send> + Clone + Send + 'static,
 {
     type Response = Response;
     type Error = GatewayError;
@@ -55,8 +53,8 @@ where
         self.inner.poll_ready(cx)
     }
 
-    fn call(&mut self, request: Request) -> Self::Future {
-        if !may_carry_token(&request.context, &request.body) {
+    fn call(&mut self, mut request: Routed) -> Self::Future {
+        if !may_carry_token(&request) {
             return Either::Left(self.inner.call(request));
         }
         // Call the instance that `poll_ready` was called on, not its clone (see `tower::Service`).
@@ -64,41 +62,32 @@ where
         let mut inner = std::mem::replace(&mut self.inner, next);
         let memory = self.memory.clone();
         Either::Right(Box::pin(async move {
-            let Request { context, body } = request;
-            let body = buffer_form(&context, body, &memory).await?;
-            inner.call(Request { context, body }).await
+            (request.form, request.body) = buffer_form(request.body, &memory).await?;
+            inner.call(request).await
         }))
     }
 }
 
 /// Returns whether the front accepts tokens in forms and the body is an uncompressed form that does
 /// not announce a size above the limit.
-fn may_carry_token(context: &RequestContext, body: &Body) -> bool {
-    let uses_forms =
-        context.front().is_some_and(|front| context.program.credential(front.serves).uses_forms());
-    uses_forms
+fn may_carry_token(Routed { context, front, body, .. }: &Routed) -> bool {
+    context.program.credential(front.serves).uses_forms()
         && !body.is_empty()
         && body.length().is_none_or(|length| length <= FORM_BYTES_MAX)
         && headers::is_form(&context.headers)
         && !context.headers.contains_key(header::CONTENT_ENCODING)
 }
 
-/// Stores a form in the request context. Returns a body with the original content, also if the form
-/// is too large.
-async fn buffer_form(
-    context: &Arc<RequestContext>,
-    body: Body,
-    memory: &Memory,
-) -> Result<Body, GatewayError> {
+/// Returns the form, unless it is too large, and a body with the original content.
+async fn buffer_form(body: Body, memory: &Memory) -> Result<(Option<Form>, Body), GatewayError> {
     let share = memory.take(body.length().unwrap_or(FORM_BYTES_MAX));
     match body.with_trailers().beginning(FORM_BYTES_MAX).await? {
-        BodyStart::Longer(body) => Ok(body),
+        BodyStart::Longer(body) => Ok((None, body)),
         BodyStart::Whole(form) => {
             // Fail after the body was read: a client that is still sending may lose the response
             // (RFC 9112, section 9.6).
             let share = share.map_err(|_| limit_error("memory"))?;
-            context.set_form(form.clone(), share);
-            Ok(Body::full(form))
+            Ok((Some(Form { bytes: form.clone(), _share: share }), Body::full(form)))
         }
     }
 }

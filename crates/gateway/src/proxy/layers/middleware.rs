@@ -22,13 +22,18 @@ pub(crate) trait Middleware<R> {
 
     /// Returns the request for the inner service with the state, or breaks with an outcome. In that
     /// case the inner service is not called.
-    #[expect(clippy::type_complexity, reason = "an alias would hide what a layer chooses between")]
-    fn before(&self, request: R) -> ControlFlow<Result<Response, Self::Fault>, (Self::Inward, Self::Kept)>;
+    fn before(&self, request: R) -> Before<Self, R>;
 
     /// Modifies a response in place. Responses are large and there are many layers, so moving them
     /// would cost.
     fn after(_kept: Self::Kept, _response: &mut Response) {}
 }
+
+/// The result of [`Middleware::before`].
+pub(crate) type Before<M, R> = ControlFlow<
+    Result<Response, <M as Middleware<R>>::Fault>,
+    (<M as Middleware<R>>::Inward, <M as Middleware<R>>::Kept),
+>;
 
 /// Wraps a middleware as a `tower` layer.
 pub(crate) fn layer<M>(middleware: M) -> MiddlewareLayer<M> {

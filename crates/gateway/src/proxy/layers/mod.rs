@@ -1,19 +1,20 @@
 //! The layers of the data path, one per file; `stack.rs` has their order. A layer sees the request
 //! and its context. It depends neither on its neighbours nor on how a response is produced.
 
-pub(crate) mod access_log;
+mod access_log;
 pub(crate) mod announce;
 pub(crate) mod authenticate;
-pub(crate) mod count;
+mod count;
 mod ending;
 pub(crate) mod form_token;
 pub(crate) mod limit;
 pub(crate) mod middleware;
 pub(crate) mod record;
+pub(crate) mod report;
 pub(crate) mod request_id;
 pub(crate) mod rescue;
 pub(crate) mod retire;
 pub(crate) mod route;
 pub(crate) mod timeout;
-pub(crate) mod trace;
+mod trace;
 pub(crate) mod validate;

@@ -3,7 +3,7 @@
 //! are recorded in `calls/record.rs`.
 
 use super::ending::ResponseEnd;
-use super::middleware::Middleware;
+use super::middleware::{Before, Middleware};
 use crate::body::Copier;
 use crate::capture::{Head, Recording, Tap};
 use crate::proxy::context::RequestContext;
@@ -36,16 +36,13 @@ impl Middleware<Request> for RecordLayer {
     type Kept = Option<Watched>;
     type Fault = Infallible;
 
-    fn before(
-        &self,
-        mut request: Request,
-    ) -> ControlFlow<Result<Response, Infallible>, (Request, Option<Watched>)> {
+    fn before(&self, mut request: Request) -> Before<Self, Request> {
         let Some(capture) = self.tap.take(fastrand::f64) else {
             return ControlFlow::Continue((request, None));
         };
         let recording = Arc::new(Recording::new(capture));
         let context = Arc::clone(&request.context);
-        context.set_recording(Arc::clone(&recording));
+        context.facts().recording = Some(Arc::clone(&recording));
         let watched = Watched { recording: Arc::clone(&recording), context };
         let bytes_max = recording.body_bytes_max();
         let copier = Copier::new(bytes_max, move |copied| recording.request_body(copied));
@@ -69,18 +66,19 @@ fn watch(watched: Watched, response: &mut Response) {
     let copier = Copier::new(bytes_max, move |copied| {
         ending.on_end(copied.end);
         // Only requests of a front belong to a side; others are discarded.
-        let Some(front) = context.front() else { return };
+        let facts = context.facts();
+        let Some(front) = &facts.front else { return };
         let target = context.uri.path_and_query().map_or("/", |target| target.as_str());
         let head = Head {
             method: &context.method,
             url: url(&context),
             headers: &context.headers,
-            side: &context.program.pack().sides[front.serves].name,
+            side: facts.side(),
             target: target.get(front.prefix.len()..).unwrap_or("/"),
-            operation: context.operation(),
-            client: context.client(),
+            operation: facts.operation(),
+            client: facts.client(),
             language: context.language.0,
-            outcome: ending.outcome(&context).as_str(),
+            outcome: ending.outcome(&facts).as_str(),
             status,
             answer_headers: &answer_headers,
         };

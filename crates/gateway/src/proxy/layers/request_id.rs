@@ -3,7 +3,7 @@
 //! A client's `x-request-id` does not become the request id, because a client could forge ids to
 //! confuse the log. It is logged in a field of its own and forwarded to the upstream.
 
-use super::middleware::Middleware;
+use super::middleware::{Before, Middleware};
 use crate::body::Body;
 use crate::proxy::context::{REQUEST_ID, RequestContext, RequestId};
 use crate::proxy::forwarding::Forwarding;
@@ -35,10 +35,7 @@ impl Middleware<http::Request<Body>> for Identify {
     type Kept = Arc<RequestContext>;
     type Fault = Infallible;
 
-    fn before(
-        &self,
-        request: http::Request<Body>,
-    ) -> ControlFlow<Result<Response, Infallible>, (Request, Arc<RequestContext>)> {
+    fn before(&self, request: http::Request<Body>) -> Before<Self, http::Request<Body>> {
         let (head, body) = request.into_parts();
         let parent = head.headers.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?));
         let trace = parent.unwrap_or_else(|| TraceParent::start(fastrand::u128(..), fastrand::u64(..)));
@@ -47,7 +44,8 @@ impl Middleware<http::Request<Body>> for Identify {
         let language = Language::negotiate(&head.headers, program.languages());
         let mut context = RequestContext::new(RequestId(fastrand::u64(..)), trace, head, program, language);
         context.span = span;
-        context.address = context.peer.map(|peer| self.forwarding.client(peer, &context.headers));
+        context.sender.address =
+            context.sender.peer.map(|peer| self.forwarding.client(peer, &context.headers));
         let context = Arc::new(context);
         let request = Request { context: Arc::clone(&context), body };
         ControlFlow::Continue((request, context))
@@ -55,7 +53,7 @@ impl Middleware<http::Request<Body>> for Identify {
 
     fn after(context: Arc<RequestContext>, response: &mut Response) {
         // A forwarded response keeps the id that the front's own service has set.
-        if !context.is_forwarded() || !response.headers().contains_key(REQUEST_ID) {
+        if !context.record.is_forwarded() || !response.headers().contains_key(REQUEST_ID) {
             response.headers_mut().insert(REQUEST_ID, context.id.header_value());
         }
         if is_bodiless(&context.method, response.status()) && !response.body().is_empty() {

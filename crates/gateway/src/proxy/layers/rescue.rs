@@ -151,7 +151,8 @@ impl BodyWatcher for LateErrorLog {
     fn chunk(&mut self, _bytes: &Bytes) {}
 
     fn on_error(&mut self, error: &GatewayError) {
-        let (id, operation, client) = (self.context.id, self.context.operation(), self.context.client());
+        let (id, facts) = (self.context.id, self.context.facts());
+        let (operation, client) = (facts.operation(), facts.client());
         let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
         tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "an answer broke off");
     }
@@ -167,14 +168,15 @@ fn panic_error(panic: &(dyn Any + Send)) -> GatewayError {
 
 fn answer(context: &RequestContext, error: &GatewayError) -> Response {
     log(context, error);
-    context.set_fault(error, outcome(error));
+    context.facts().set_error(error, outcome(error));
     response(context, error)
 }
 
 /// Builds the error response for the client of a request.
 pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Response {
+    let front = context.facts().front.clone();
     // Outside all fronts, use the format of the old side: its clients are the expected callers.
-    let serves = context.front().map_or(SideId::OLD, |front| front.serves);
+    let serves = front.as_ref().map_or(SideId::OLD, |front| front.serves);
     let form = context.program.errors(serves);
     let (status, body) = form.answer(error, context.language);
     let mut response = Response::new(Body::full(body));
@@ -196,8 +198,7 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
         }
         ErrorKind::UnknownToken => {
             // Required with 401 (RFC 9110, section 11.6.1).
-            let first =
-                context.front().map(|front| context.program.credential(front.serves).read_fields().next());
+            let first = front.map(|front| context.program.credential(front.serves).read_fields().next());
             // A token without a scheme has no registered scheme name.
             let scheme = first.map(|first| first.and_then(|(_, scheme)| scheme.name()).unwrap_or("ApiKey"));
             if let Some(Ok(scheme)) = scheme.map(HeaderValue::from_str) {
@@ -229,7 +230,8 @@ fn outcome(error: &GatewayError) -> Outcome {
 /// Logs an error. Client errors and deliberate refusals are logged at `debug` only, since an
 /// operator need not act on them; the access log has a line for each.
 fn log(context: &RequestContext, error: &GatewayError) {
-    let (id, operation, client) = (context.id, context.operation(), context.client());
+    let (id, facts) = (context.id, context.facts());
+    let (operation, client) = (facts.operation(), facts.client());
     let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
     match outcome(error).is_failed() {
         false => {

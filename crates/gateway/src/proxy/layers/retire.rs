@@ -1,9 +1,9 @@
 //! Rejects calls during a brownout, and calls of clients whose side is retired. Before the
-//! retirement it adds the configured deprecation notice to the request context.
+//! retirement it records the configured deprecation notice for `announce`.
 
-use super::middleware::Middleware;
+use super::middleware::{Before, Middleware};
 use crate::error::{ErrorKind, GatewayError};
-use crate::proxy::{Request, Response};
+use crate::proxy::request::Authenticated;
 use crate::retire::{CallStanding, Retirement};
 use std::ops::ControlFlow;
 
@@ -18,25 +18,25 @@ impl Retire {
     }
 }
 
-impl Middleware<Request> for Retire {
-    type Inward = Request;
+impl Middleware<Authenticated> for Retire {
+    type Inward = Authenticated;
     type Kept = ();
     type Fault = GatewayError;
 
-    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
-        let context = &request.context;
-        let front = context.front().expect("`route` sits outside and leaves the front");
+    fn before(&self, request: Authenticated) -> Before<Self, Authenticated> {
+        let (context, front, operation, client) = request.parts();
         let side = &context.program.side(front.serves).name;
-        let error = match self.retirement.standing(side, context.operation(), context.client()) {
+        let operation =
+            operation.map_or("", |route| &context.program.route(front.serves, route).operation.key);
+        let client = client.map_or("", |client| &client.name);
+        let error = match self.retirement.standing(side, operation, client) {
             None | Some(CallStanding::Open(None)) => return ControlFlow::Continue((request, ())),
-            Some(CallStanding::Open(Some(notice))) => {
-                context.set_notice(notice);
+            Some(CallStanding::Open(notice)) => {
+                context.facts().notice = notice;
                 return ControlFlow::Continue((request, ()));
             }
             Some(CallStanding::Retired(notice)) => {
-                if let Some(notice) = notice {
-                    context.set_notice(notice);
-                }
+                context.facts().notice = notice;
                 GatewayError::new(ErrorKind::Retired, "the side has ended for this client")
             }
             Some(CallStanding::Brownout { retry_after, reason, id }) => {

@@ -84,7 +84,7 @@ where
             return Poll::Ready(outcome);
         }
         // Checked on every poll: the decision to forward is made further in.
-        if this.context.is_forwarded() {
+        if this.context.record.is_forwarded() {
             return Poll::Pending;
         }
         if this.timer.is_none() {

@@ -6,7 +6,7 @@
 //! its connection is closed after the response (RFC 9112, section 6.3); hyper removes the length.
 //! Neither field is forwarded, so an upstream cannot read the message differently.
 
-use super::middleware::Middleware;
+use super::middleware::{Before, Middleware};
 use crate::body::Body;
 use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::RequestContext;
@@ -34,7 +34,7 @@ impl Middleware<Request> for ValidateRequest {
     type Kept = ();
     type Fault = GatewayError;
 
-    fn before(&self, request: Request) -> ControlFlow<Result<Response, GatewayError>, (Request, ())> {
+    fn before(&self, request: Request) -> Before<Self, Request> {
         if let Err(error) = check(&request, &self.limits, &self.pseudonym) {
             return ControlFlow::Break(Err(error));
         }

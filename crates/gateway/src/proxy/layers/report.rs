@@ -1,0 +1,130 @@
+//! Reports each request when its response has ended or its client has disconnected: to the metrics
+//! and usage counters, in the access log, and as a span. The layer sits outside `rescue`, so error
+//! responses are reported with the status that the client received.
+
+use super::ending::ResponseEnd;
+use super::middleware::{Before, Middleware};
+use super::{access_log, count, trace};
+use crate::body::{BodyEnd, BodyWatcher};
+use crate::error::GatewayError;
+use crate::proxy::context::RequestContext;
+use crate::proxy::facts::RequestFacts;
+use crate::proxy::{Request, Response};
+use crate::retire::Usage;
+use crate::telemetry::metrics::requests_in_flight;
+use bytes::Bytes;
+use http::StatusCode;
+use http::header::CONTENT_TYPE;
+use metrics::Gauge;
+use std::convert::Infallible;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+#[derive(Clone)]
+pub(crate) struct ReportLayer {
+    in_flight: Gauge,
+    usage: Usage,
+}
+
+impl ReportLayer {
+    pub(crate) fn new(usage: Usage) -> ReportLayer {
+        ReportLayer { in_flight: requests_in_flight(), usage }
+    }
+}
+
+impl Middleware<Request> for ReportLayer {
+    type Inward = Request;
+    type Kept = PendingReport;
+    type Fault = Infallible;
+
+    fn before(&self, request: Request) -> Before<Self, Request> {
+        self.in_flight.increment(1.0);
+        let report = PendingReport {
+            context: Arc::clone(&request.context),
+            in_flight: self.in_flight.clone(),
+            usage: self.usage.clone(),
+            ending: ResponseEnd::default(),
+            is_open_ended: false,
+            own_time: None,
+            body_bytes: 0,
+        };
+        ControlFlow::Continue((request, report))
+    }
+
+    fn after(mut report: PendingReport, response: &mut Response) {
+        report.ending.on_response(response);
+        report.is_open_ended = is_open_ended(response);
+        report.own_time = report.context.own_time().filter(|_| !report.is_open_ended);
+        response.body_mut().watch(Box::new(report));
+    }
+}
+
+/// A report under construction. `Drop` delivers it, so each request is reported exactly once,
+/// however it ends.
+pub(crate) struct PendingReport {
+    context: Arc<RequestContext>,
+    in_flight: Gauge,
+    usage: Usage,
+    ending: ResponseEnd,
+    is_open_ended: bool,
+    own_time: Option<Duration>,
+    body_bytes: u64,
+}
+
+/// A request whose response has ended.
+pub(super) struct EndedRequest<'c> {
+    pub facts: RequestFacts<'c>,
+    pub ending: &'c ResponseEnd,
+    /// Bytes of the response body that were passed to the connection.
+    pub body_bytes: u64,
+    /// Time from arrival to the end of the response.
+    pub took: Duration,
+    /// Set for tunnels and event streams. Their duration depends on when a peer disconnects, so it
+    /// is not measured.
+    pub is_open_ended: bool,
+    /// Time spent in the gateway until the response head, without waiting for peers.
+    pub own_time: Option<Duration>,
+}
+
+/// Returns whether a response is a tunnel or an event stream.
+fn is_open_ended(response: &Response) -> bool {
+    let kind = response.headers().get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
+    let is_stream =
+        kind.get(..EVENT_STREAM.len()).is_some_and(|start| start.eq_ignore_ascii_case(EVENT_STREAM));
+    is_stream || response.status() == StatusCode::SWITCHING_PROTOCOLS
+}
+
+/// The media type of server-sent events.
+const EVENT_STREAM: &[u8] = b"text/event-stream";
+
+impl BodyWatcher for PendingReport {
+    fn chunk(&mut self, bytes: &Bytes) {
+        self.body_bytes += bytes.len() as u64;
+    }
+
+    fn on_error(&mut self, error: &GatewayError) {
+        self.ending.on_error(error);
+    }
+
+    fn end(&mut self, end: BodyEnd) {
+        self.ending.on_end(end);
+    }
+}
+
+impl Drop for PendingReport {
+    fn drop(&mut self) {
+        self.in_flight.decrement(1.0);
+        let ended = EndedRequest {
+            facts: self.context.facts(),
+            ending: &self.ending,
+            body_bytes: self.body_bytes,
+            took: self.context.arrived.elapsed(),
+            is_open_ended: self.is_open_ended,
+            own_time: self.own_time,
+        };
+        count::count(&ended, &self.usage);
+        access_log::write(&ended);
+        trace::record(&ended);
+    }
+}
