@@ -19,10 +19,11 @@ pub(crate) use last_byte::LastByte;
 
 use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use bytes::Bytes;
+use futures_util::stream;
 use http::HeaderMap;
 use http_body::{Body as _, Frame, SizeHint};
+use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Incoming;
-use pin_project_lite::pin_project;
 use std::error::Error as StdError;
 use std::fmt;
 use std::future::Future;
@@ -228,12 +229,23 @@ impl Body {
         Body::new(BodySource::Stream { body: Box::pin(body), turn: Turn::default() }, side)
     }
 
+    /// Returns a body whose chunks `poll` generates.
+    pub(crate) fn generated(
+        mut poll: impl FnMut(&mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> + Send + 'static,
+        side: ErrorSide,
+    ) -> Body {
+        Body::stream(StreamBody::new(stream::poll_fn(move |cx| poll(cx).map_ok(Frame::data))), side)
+    }
+
     /// Wraps a foreign body type, such as a web framework's. `side` is its sender.
     pub fn wrap<B>(body: B, side: ErrorSide) -> Body
     where
         B: http_body::Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>> + Send + 'static,
     {
-        if body.is_end_stream() { Body::empty() } else { Body::stream(WrappedBody { body, side }, side) }
+        if body.is_end_stream() {
+            return Body::empty();
+        }
+        Body::stream(body.map_err(move |error| Body::broken(side, error)), side)
     }
 
     fn new(kind: BodySource, side: ErrorSide) -> Body {
@@ -330,7 +342,7 @@ impl Body {
 
     /// Reads the next bytes. Returns `None` at the end.
     pub async fn chunk(&mut self) -> Option<Result<Bytes, GatewayError>> {
-        std::future::poll_fn(|cx| Pin::new(&mut *self).poll_bytes(cx)).await
+        std::future::poll_fn(|cx| self.poll_chunk(cx)).await
     }
 
     fn too_large(&self) -> GatewayError {
@@ -349,7 +361,7 @@ impl Body {
         }
     }
 
-    fn broken(side: ErrorSide, error: hyper::Error) -> GatewayError {
+    fn broken(side: ErrorSide, error: impl Into<Box<dyn StdError + Send + Sync>>) -> GatewayError {
         match side {
             // A client that breaks its own framing receives an error response. A client that has
             // disconnected will not read it.
@@ -375,10 +387,8 @@ impl Body {
         }
     }
 
-    fn poll_bytes(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Bytes, GatewayError>>> {
+    /// Polls for the next bytes. Ready with `None` at the end.
+    pub(crate) fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
         if self.ended {
             return Poll::Ready(None);
         }
@@ -408,39 +418,24 @@ impl Body {
     fn poll_source(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
         let side = self.side;
         loop {
-            return match &mut self.kind {
-                BodySource::Empty => Poll::Ready(None),
+            let frame = match &mut self.kind {
+                BodySource::Empty => return Poll::Ready(None),
                 BodySource::Full(bytes) => {
                     let bytes = std::mem::take(bytes);
                     self.kind = BodySource::Empty;
-                    Poll::Ready(Some(Ok(bytes)))
+                    return Poll::Ready(Some(Ok(bytes)));
                 }
-                BodySource::Incoming(body) => match Pin::new(body).poll_frame(cx) {
-                    Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                        Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
-                        Err(frame) => {
-                            self.trailers.come(frame);
-                            continue;
-                        }
-                    },
-                    Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(Body::broken(side, error)))),
-                    Poll::Ready(None) => Poll::Ready(None),
-                    Poll::Pending => Poll::Pending,
-                },
-                BodySource::Channel { frames, .. } => frames.poll_recv(cx),
-                BodySource::Stream { body, turn } => match turn.poll(cx, |cx| body.as_mut().poll_frame(cx)) {
-                    Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
-                        Ok(bytes) => Poll::Ready(Some(Ok(bytes))),
-                        Err(frame) => {
-                            self.trailers.come(frame);
-                            continue;
-                        }
-                    },
-                    Poll::Ready(Some(Err(error))) => Poll::Ready(Some(Err(error))),
-                    Poll::Ready(None) => Poll::Ready(None),
-                    Poll::Pending => Poll::Pending,
-                },
+                BodySource::Channel { frames, .. } => return frames.poll_recv(cx),
+                BodySource::Incoming(body) => {
+                    Pin::new(body).poll_frame(cx).map_err(|error| Body::broken(side, error))
+                }
+                BodySource::Stream { body, turn } => turn.poll(cx, |cx| body.as_mut().poll_frame(cx)),
             };
+            match ready!(frame).transpose()?.map(Frame::into_data) {
+                Some(Ok(bytes)) => return Poll::Ready(Some(Ok(bytes))),
+                Some(Err(frame)) => self.trailers.come(frame),
+                None => return Poll::Ready(None),
+            }
         }
     }
 
@@ -488,13 +483,12 @@ impl http_body::Body for Body {
     type Error = GatewayError;
 
     fn poll_frame(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        let mut this = self;
-        match ready!(this.as_mut().poll_bytes(cx)) {
+        match ready!(self.poll_chunk(cx)) {
             Some(result) => Poll::Ready(Some(result.map(Frame::data))),
-            None => match std::mem::take(&mut this.trailers) {
+            None => match std::mem::take(&mut self.trailers) {
                 Trailers::Here(trailers) => Poll::Ready(Some(Ok(Frame::trailers(*trailers)))),
                 Trailers::Dropped | Trailers::Kept => Poll::Ready(None),
             },
@@ -531,45 +525,6 @@ impl Drop for Body {
         // abandonment.
         let end = if self.is_end_stream() { BodyEnd::Complete } else { BodyEnd::Abandoned };
         self.finish(end);
-    }
-}
-
-pin_project! {
-    /// A foreign body whose errors are converted to [`GatewayError`].
-    struct WrappedBody<B> {
-        #[pin]
-        body: B,
-        side: ErrorSide,
-    }
-}
-
-impl<B> http_body::Body for WrappedBody<B>
-where
-    B: http_body::Body<Data = Bytes, Error: Into<Box<dyn StdError + Send + Sync>>>,
-{
-    type Data = Bytes;
-    type Error = GatewayError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        let this = self.project();
-        let in_our_terms = |error: B::Error| match this.side {
-            ErrorSide::Client => {
-                GatewayError::new(ErrorKind::BadRequest, "the request body broke off").because(error)
-            }
-            ErrorSide::Gateway | ErrorSide::Upstream => broke_off(BROKE_OFF, error),
-        };
-        this.body.poll_frame(cx).map_err(in_our_terms)
-    }
-
-    fn is_end_stream(&self) -> bool {
-        self.body.is_end_stream()
-    }
-
-    fn size_hint(&self) -> SizeHint {
-        self.body.size_hint()
     }
 }
 

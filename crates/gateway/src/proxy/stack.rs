@@ -27,17 +27,16 @@ use super::origin::CallOrigin;
 use super::program::CurrentProgram;
 use super::unknown_calls::UnknownCalls;
 use super::{Request, Response};
-use crate::body::Body;
 use crate::capture::Tap;
 use crate::clock::Clock;
 use crate::error::GatewayError;
 use crate::heavy::Heavy;
 use crate::memory::Memory;
 use crate::retire::{Retirement, Usage};
+use crate::server::RequestService;
 use crate::shadow::Shadow;
 use crate::store::Store;
 use crate::token::Tokens;
-use std::convert::Infallible;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
 use tower::util::BoxCloneSyncService;
@@ -79,15 +78,8 @@ pub struct StackParts {
 }
 
 /// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
-pub fn stack(
-    parts: StackParts,
-) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
-+ Clone
-+ Send
-+ Sync
-+ 'static {
-    let (identify, tap, usage) = edge(&parts);
-    outer_layers(identify, tap, usage, inner_layers(parts))
+pub fn stack(parts: StackParts) -> impl RequestService {
+    outer_layers(&parts, inner_layers(&parts))
 }
 
 /// What [`stack_with`] puts the layers of others around.
@@ -96,14 +88,7 @@ pub type Within = BoxCloneSyncService<Request, Response, GatewayError>;
 /// The same with a layer of someone else's in it, outside of all that decides: what it refuses is answered in the pack's
 /// form, logged and counted. What it fails with may be a [`GatewayError`], or any error, which is answered as one of the
 /// gateway's own; an overload of tower's `LoadShed` is answered as ours are. Requests cost a box more than without it.
-pub fn stack_with<L>(
-    parts: StackParts,
-    own: L,
-) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
-+ Clone
-+ Send
-+ Sync
-+ 'static
+pub fn stack_with<L>(parts: StackParts, own: L) -> impl RequestService
 where
     L: Layer<Within>,
     L::Service: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send + 'static>
@@ -112,27 +97,11 @@ where
         + Sync
         + 'static,
 {
-    let (identify, tap, usage) = edge(&parts);
-    outer_layers(identify, tap, usage, own.layer(BoxCloneSyncService::new(inner_layers(parts))))
-}
-
-/// What the layers that see every request need.
-fn edge(parts: &StackParts) -> (Identify, Tap, Usage) {
-    let identify = Identify::new(Arc::clone(&parts.program), parts.forwarding.clone());
-    (identify, parts.tap.clone(), parts.usage.clone())
+    outer_layers(&parts, own.layer(BoxCloneSyncService::new(inner_layers(&parts))))
 }
 
 /// The layers that see every request, whatever becomes of it: above, there are only answers.
-fn outer_layers<S>(
-    identify: Identify,
-    tap: Tap,
-    usage: Usage,
-    inner: S,
-) -> impl Service<http::Request<Body>, Response = Response, Error = Infallible, Future: Send + 'static>
-+ Clone
-+ Send
-+ Sync
-+ 'static
+fn outer_layers<S>(parts: &StackParts, inner: S) -> impl RequestService + use<S>
 where
     S: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send + 'static>
         + Clone
@@ -142,11 +111,11 @@ where
 {
     ServiceBuilder::new()
         // First, because everything below is logged and timed under the name and the clock given here.
-        .layer(layer(identify))
+        .layer(layer(Identify::new(Arc::clone(&parts.program), parts.forwarding.clone())))
         // Outside of all that changes an answer, so that a capture holds what the client saw.
-        .layer(layer(RecordLayer::new(tap)))
+        .layer(layer(RecordLayer::new(parts.tap.clone())))
         // Outside of all that decides, so that no request goes unreported, with the status that the client got.
-        .layer(layer(ReportLayer::new(usage)))
+        .layer(layer(ReportLayer::new(parts.usage.clone())))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.
@@ -156,46 +125,30 @@ where
 
 /// The layers that decide, down to who answers.
 fn inner_layers(
-    parts: StackParts,
+    parts: &StackParts,
 ) -> impl Service<Request, Response = Response, Error = GatewayError, Future: Send + 'static>
 + Clone
 + Send
 + Sync
-+ 'static {
-    let StackParts {
-        program: _,
-        tokens,
-        limits,
-        memory,
-        pseudonym,
-        forwarding,
-        retries,
-        store,
-        clock,
-        detached,
-        tap: _,
-        shadow,
-        unknown,
-        usage: _,
-        retirement,
-    } = parts;
++ use<> {
+    let StackParts { limits, memory, pseudonym, .. } = parts;
     let composer = Composer {
-        calls: Calls::new(retries),
-        limits: Arc::clone(&limits),
+        calls: Calls::new(parts.retries.clone()),
+        limits: Arc::clone(limits),
         pseudonym: pseudonym.clone(),
-        forwarding,
+        forwarding: parts.forwarding.clone(),
         memory: memory.part(limits.held_bytes_all_max),
         heavy: Heavy::default(),
-        resume: Resume::new(store),
+        resume: Resume::new(parts.store.clone()),
         cursors: CursorCache::default(),
-        clock,
-        detached,
+        clock: parts.clock.clone(),
+        detached: parts.detached.clone(),
         origin: CallOrigin::Client,
     };
-    let dual = dual(&composer, shadow, &memory);
+    let dual = dual(&composer, parts.shadow.clone(), memory);
     ServiceBuilder::new()
         // Before anything costs: what no intermediary may accept is refused for free.
-        .layer(layer(ValidateRequest::new(Arc::clone(&limits), pseudonym)))
+        .layer(layer(ValidateRequest::new(Arc::clone(limits), pseudonym.clone())))
         // Before work begins, so that a flood is turned away cheaply.
         .layer(layer(LimitLayer::new(limits.in_flight_max)))
         // Around all that can wait.
@@ -205,14 +158,14 @@ fn inner_layers(
         // Before authentication, which may have to look for a token in a body.
         .layer(FormTokenLayer::new(memory.clone()))
         // Before anything is done on behalf of someone.
-        .layer(layer(Authenticate::new(tokens)))
+        .layer(layer(Authenticate::new(parts.tokens.clone())))
         // As soon as it is known whose side may have ended, and before that costs anything more.
-        .layer(layer(Retire::new(retirement)))
+        .layer(layer(Retire::new(parts.retirement.clone())))
         // As soon as it is known whose share to count against.
         .layer(layer(LimitLayer::per_client(limits.client_in_flight_max)))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
         // translation.
-        .service(Phased::new(composer, dual, unknown))
+        .service(Phased::new(composer, dual, parts.unknown.clone()))
 }
 
 /// The same composition for the shadow: with memory, time and calls of its own.

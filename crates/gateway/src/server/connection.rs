@@ -2,10 +2,10 @@
 //! graceful or immediate shutdown. The listener's registry watches its deadlines. hyper serves
 //! HTTP/1.1; [`super::http2`] serves HTTP/2.
 
-use super::ServerOptions;
 use super::activity::{Activity, InFlight, ShutdownListener, ShutdownSignal, TrackedIo};
 use super::http2;
 use super::ready::{self, Calling};
+use super::{RequestService, ServerOptions};
 use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
 use crate::error::{ErrorSide, GatewayError};
@@ -28,7 +28,6 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsAcceptor;
-use tower::Service;
 
 /// The remote end of a connection; a request extension if [`ServerOptions::tells_peer`] is set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -97,20 +96,14 @@ pub(super) async fn refuse(mut stream: TcpStream, is_tls: bool) {
 }
 
 /// Answers the requests of one connection until it closes or is cut.
-pub(super) async fn serve<S>(
+pub(super) async fn serve<S: RequestService>(
     stream: TcpStream,
     address: SocketAddr,
     tls: Option<TlsAcceptor>,
     service: S,
     options: Arc<ServerOptions>,
     activity: Arc<Activity>,
-) where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
+) {
     let peer = Peer { address, is_tls: tls.is_some() };
     let mut serving = pin!(async {
         match tls {
@@ -131,20 +124,14 @@ pub(super) async fn serve<S>(
     .await;
 }
 
-async fn serve_tls<S>(
+async fn serve_tls<S: RequestService>(
     acceptor: TlsAcceptor,
     stream: TcpStream,
     peer: Peer,
     service: S,
     options: &ServerOptions,
     activity: &Arc<Activity>,
-) where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
+) {
     match acceptor.accept(stream).await {
         Ok(stream) => {
             activity.begin();
@@ -202,7 +189,7 @@ async fn read_first<T: AsyncRead + Unpin>(transport: &mut T, first: &mut BytesMu
     Ok(Spoken::Http1)
 }
 
-async fn serve_transport<T, S>(
+async fn serve_transport<T, S: RequestService>(
     mut transport: T,
     spoken: Spoken,
     peer: Peer,
@@ -211,11 +198,6 @@ async fn serve_transport<T, S>(
     activity: &Arc<Activity>,
 ) where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
 {
     let mut first = BytesMut::new();
     let spoken = match spoken {
@@ -315,10 +297,7 @@ struct Handler<S> {
     activity: Arc<Activity>,
 }
 
-impl<S> Handler<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Clone,
-{
+impl<S: RequestService> Handler<S> {
     fn call(&mut self, mut request: http::Request<Body>) -> Calling<S, Body> {
         if let Some(peer) = self.peer {
             request.extensions_mut().insert(peer);
@@ -330,14 +309,7 @@ where
     }
 }
 
-impl<S> http2::Respond for Handler<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + 'static,
-    S::Future: Send + 'static,
-{
+impl<S: RequestService> http2::Respond for Handler<S> {
     fn answer(
         &mut self,
         request: http::Request<Body>,
@@ -350,10 +322,7 @@ where
 /// task, so the lock is never contended.
 struct Http1<S>(Mutex<Handler<S>>);
 
-impl<S> hyper::service::Service<http::Request<Incoming>> for Http1<S>
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible> + Clone,
-{
+impl<S: RequestService> hyper::service::Service<http::Request<Incoming>> for Http1<S> {
     type Response = http::Response<Served>;
     type Error = Infallible;
     type Future = RequestFuture<Calling<S, Body>>;

@@ -4,17 +4,14 @@
 //! core, so the threads keep running after draining until [`CoreRuntimes::join`].
 
 use super::permits::ConnectionPermits;
-use super::{Bound, CurrentServing, Drain, Drained, bounds, serve_among};
-use crate::body::Body;
+use super::{Bound, CurrentServing, Drain, Drained, RequestService, bounds, serve_among};
 use crate::shard;
-use std::convert::Infallible;
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use tokio::runtime::{Builder, Runtime};
 use tokio::sync::oneshot;
 use tokio_util::sync::CancellationToken;
-use tower::Service;
 
 /// Per-core runtimes that serve one address. Dropping the value stops all of them without waiting
 /// for work in flight.
@@ -32,19 +29,11 @@ impl CoreRuntimes {
     ///
     /// Returns an error if a socket cannot be registered with its runtime or a thread cannot be
     /// spawned.
-    pub fn start<S>(
+    pub fn start<S: RequestService>(
         listeners: Vec<Bound>,
         current: &CurrentServing<S>,
         drain: &Drain,
-    ) -> io::Result<CoreRuntimes>
-    where
-        S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-            + Clone
-            + Send
-            + Sync
-            + 'static,
-        S::Future: Send + 'static,
-    {
+    ) -> io::Result<CoreRuntimes> {
         let permits = ConnectionPermits::new(bounds(&current.borrow().options));
         let mut cores =
             CoreRuntimes { ends: Vec::new(), threads: Vec::new(), join: CancellationToken::new() };

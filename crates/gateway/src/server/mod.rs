@@ -118,6 +118,30 @@ impl Default for ServerOptions {
     }
 }
 
+/// A service that answers the requests of connections and cannot fail. Each connection uses a
+/// clone.
+pub trait RequestService:
+    Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible, Future: Send + 'static>
+    + Clone
+    + Send
+    + Sync
+    + 'static
+{
+}
+
+impl<S> RequestService for S where
+    S: Service<
+            http::Request<Body>,
+            Response = http::Response<Body>,
+            Error = Infallible,
+            Future: Send + 'static,
+        > + Clone
+        + Send
+        + Sync
+        + 'static
+{
+}
+
 /// A service and the limits of the connections that use it.
 #[derive(Clone, Debug)]
 pub struct Serving<S> {
@@ -181,15 +205,12 @@ pub struct Drained {
 /// Accepts connections and answers their requests with `service` until `drain` begins, then waits
 /// at most [`ServerOptions::grace`] for requests in flight. Each connection uses its own clone of
 /// `service`.
-pub async fn serve<S>(listener: Listener, service: S, options: Arc<ServerOptions>, drain: Drain) -> Drained
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    S::Future: Send + 'static,
-{
+pub async fn serve<S: RequestService>(
+    listener: Listener,
+    service: S,
+    options: Arc<ServerOptions>,
+    drain: Drain,
+) -> Drained {
     let permits = ConnectionPermits::new(bounds(&options));
     let (_unchanged, current) = watch::channel(Serving { service, options });
     serve_among(listener, current, drain, permits).await
@@ -212,20 +233,12 @@ fn connection_bytes(is_tls: bool) -> u64 {
 
 /// Serves like [`serve`], with connection permits that several listeners share and a service that
 /// can be replaced.
-async fn serve_among<S>(
+async fn serve_among<S: RequestService>(
     listener: Listener,
     mut current: CurrentServing<S>,
     drain: Drain,
     places: Arc<ConnectionPermits>,
-) -> Drained
-where
-    S: Service<http::Request<Body>, Response = http::Response<Body>, Error = Infallible>
-        + Clone
-        + Send
-        + Sync
-        + 'static,
-    S::Future: Send + 'static,
-{
+) -> Drained {
     let connections = TaskTracker::new();
     let registry = Arc::new(ConnectionRegistry::default());
     // Clone it, so that cores do not contend for the channel on each connection.

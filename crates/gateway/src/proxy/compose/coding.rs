@@ -9,7 +9,6 @@ use async_compression::tokio::bufread::{
 };
 use bytes::{Buf as _, Bytes};
 use http::{HeaderMap, header};
-use http_body::Frame;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -69,7 +68,8 @@ pub(crate) fn strip_coding(
     let came = Arc::new(AtomicU64::new(0));
     let source = CodedBody { body, chunk: Bytes::new(), came: Arc::clone(&came) };
     let stage = DecodeStage::Waiting(Some(source));
-    Ok(Body::stream(Decoded { stage, coding, came, made: 0, ratio_max, side }, side).with_limit(bytes_max))
+    let mut decoded = Decoded { stage, coding, came, made: 0, ratio_max, side };
+    Ok(Body::generated(move |cx| decoded.poll_chunk(cx), side).with_limit(bytes_max))
 }
 
 fn unsupported_coding(side: ErrorSide, detail: &str) -> GatewayError {
@@ -154,17 +154,12 @@ impl CodedBody {
     /// Returns the buffered bytes, at least `count` of them unless the body ends before.
     fn poll_ahead(&mut self, cx: &mut Context<'_>, count: usize) -> Poll<io::Result<&[u8]>> {
         while self.chunk.len() < count {
-            match ready!(http_body::Body::poll_frame(Pin::new(&mut self.body), cx)) {
-                None => break,
-                Some(Err(error)) => return Poll::Ready(Err(io::Error::other(error))),
-                Some(Ok(frame)) => {
-                    let next = frame.into_data().unwrap_or_default();
-                    self.chunk = match self.chunk.is_empty() {
-                        true => next,
-                        false => [&self.chunk[..], &next].concat().into(),
-                    };
-                }
-            }
+            let next = ready!(self.body.poll_chunk(cx)).transpose().map_err(io::Error::other)?;
+            let Some(next) = next else { break };
+            self.chunk = match self.chunk.is_empty() {
+                true => next,
+                false => [&self.chunk[..], &next].concat().into(),
+            };
         }
         Poll::Ready(Ok(&self.chunk))
     }
@@ -277,32 +272,21 @@ impl Decoded {
         }
     }
 
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
+        let Some(piece) = ready!(self.poll_piece(cx)).map_err(|error| self.fault(error))? else {
+            return Poll::Ready(None);
+        };
+        self.made += piece.len() as u64;
+        if self.made > RATIO_GRACE_BYTES && self.made / self.ratio_max.max(1) > self.came.load(Relaxed) {
+            return Poll::Ready(Some(Err(self.broken("a body grows beyond its limit when decoded"))));
+        }
+        Poll::Ready(Some(Ok(piece.into())))
+    }
+
     fn broken(&self, detail: &str) -> GatewayError {
         let kind =
             if self.side == ErrorSide::Client { ErrorKind::BadBody } else { ErrorKind::UpstreamBroken };
         GatewayError::new(kind, detail)
-    }
-}
-
-impl http_body::Body for Decoded {
-    type Data = Bytes;
-    type Error = GatewayError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        let this = self.get_mut();
-        let piece = match ready!(this.poll_piece(cx)) {
-            Ok(Some(piece)) => piece,
-            Ok(None) => return Poll::Ready(None),
-            Err(error) => return Poll::Ready(Some(Err(this.fault(error)))),
-        };
-        this.made += piece.len() as u64;
-        if this.made > RATIO_GRACE_BYTES && this.made / this.ratio_max.max(1) > this.came.load(Relaxed) {
-            return Poll::Ready(Some(Err(this.broken("a body grows beyond its limit when decoded"))));
-        }
-        Poll::Ready(Some(Ok(Frame::data(piece.into()))))
     }
 }
 

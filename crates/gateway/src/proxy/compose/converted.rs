@@ -7,8 +7,6 @@ use super::coding::{may_be_mark, without_mark};
 use crate::body::Body;
 use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use bytes::{Bytes, BytesMut};
-use http_body::Frame;
-use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 use std::time::{Duration, Instant};
 use switchback_engine::translate::TranslateError;
@@ -77,7 +75,7 @@ pub(super) async fn convert(
         }
     }
     converted.ready = Some(out.into_bytes());
-    Ok(Body::stream(converted, ErrorSide::Upstream))
+    Ok(Body::generated(move |cx| converted.poll_chunk(cx), ErrorSide::Upstream))
 }
 
 /// Concatenated pieces of a text; a single piece is not copied.
@@ -169,6 +167,26 @@ impl Converted {
         Ok(join(out, last.into()))
     }
 
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
+        for _ in 0..SILENT_PIECES_MAX {
+            if let Some(ready) = self.ready.take() {
+                return Poll::Ready(Some(Ok(ready)));
+            }
+            if self.transcoder.is_none() {
+                return Poll::Ready(None);
+            }
+            let chunk = ready!(self.body.poll_chunk(cx)).transpose();
+            let made = match chunk.map_err(|error| self.broke_off(error))? {
+                Some(chunk) => self.push(chunk)?,
+                None => self.finish()?,
+            };
+            self.ready = Some(made).filter(|made| !made.is_empty());
+        }
+        // The pieces produced no output. Yield to the runtime, but stay scheduled.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     /// Adds the current position to an error of the body itself.
     fn broke_off(&self, error: GatewayError) -> GatewayError {
         let place = self.transcoder.as_ref().map_or_else(|| "$".to_owned(), |transcoder| transcoder.place());
@@ -177,38 +195,11 @@ impl Converted {
     }
 }
 
-impl http_body::Body for Converted {
-    type Data = Bytes;
-    type Error = GatewayError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        let this = self.get_mut();
-        for _ in 0..SILENT_PIECES_MAX {
-            if let Some(ready) = this.ready.take() {
-                return Poll::Ready(Some(Ok(Frame::data(ready))));
-            }
-            if this.transcoder.is_none() {
-                return Poll::Ready(None);
-            }
-            let made = match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
-                Some(Err(error)) => return Poll::Ready(Some(Err(this.broke_off(error)))),
-                Some(Ok(frame)) => this.push(frame.into_data().unwrap_or_default())?,
-                None => this.finish()?,
-            };
-            this.ready = Some(made).filter(|made| !made.is_empty());
-        }
-        // The pieces produced no output. Yield to the runtime, but stay scheduled.
-        cx.waker().wake_by_ref();
-        Poll::Pending
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use http_body::Frame;
+    use std::pin::Pin;
     use std::sync::Arc;
     use switchback_engine::translate::stream::{Bounds, Check, Program, Values};
     use switchback_plan::ValueOp;

@@ -13,8 +13,6 @@ use crate::proxy::concurrency::limit_error;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::header;
-use http_body::Frame;
-use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use switchback_engine::translate::parts::{Gathered, Parts};
@@ -121,7 +119,7 @@ impl Exchange<'_> {
                 heavy: self.composer.heavy.clone(),
                 origin: route.origin.clone(),
             };
-            call.payload = Payload::Stream(Body::stream(files, ErrorSide::Client));
+            call.payload = Payload::Stream(files.into_body());
         }
         let reply = self.composer.calls.send(&mut call).await?;
         drop(call);
@@ -202,6 +200,34 @@ impl Files {
         Poll::Ready(made.map_err(|fault| self.broken(&fault)))
     }
 
+    /// Returns the body of the call.
+    fn into_body(mut self) -> Body {
+        Body::generated(move |cx| self.poll_chunk(cx), ErrorSide::Client)
+    }
+
+    fn poll_chunk(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, GatewayError>>> {
+        if let Some(beginning) = self.beginning.take() {
+            return Poll::Ready(Some(Ok(beginning)));
+        }
+        for _ in 0..SILENT_PIECES_MAX {
+            if let Some(made) = ready!(self.poll_made(cx))? {
+                return Poll::Ready(Some(Ok(made)));
+            }
+            let FilesState::Here(files) = &mut self.state else { return Poll::Ready(None) };
+            match ready!(self.body.poll_chunk(cx)).transpose()? {
+                Some(chunk) => files.parts.push(chunk),
+                None => {
+                    let end = files.parts.end().map_err(|fault| self.broken(&fault))?;
+                    self.state = FilesState::Ended;
+                    return Poll::Ready(Some(Ok(end)));
+                }
+            }
+        }
+        // The pieces produced no output. Yield to the runtime, but stay scheduled.
+        cx.waker().wake_by_ref();
+        Poll::Pending
+    }
+
     fn broken(&self, fault: &Fault) -> GatewayError {
         if fault.kind == FaultKind::Overloaded {
             return limit_error("memory");
@@ -209,38 +235,6 @@ impl Files {
         let Origin { file, line } = &self.origin;
         let detail = format!("{fault} ({file}:{line}), after its call was begun");
         GatewayError::new(kind_of(fault.kind), detail)
-    }
-}
-
-impl http_body::Body for Files {
-    type Data = Bytes;
-    type Error = GatewayError;
-
-    fn poll_frame(
-        self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-    ) -> Poll<Option<Result<Frame<Bytes>, GatewayError>>> {
-        let this = self.get_mut();
-        if let Some(beginning) = this.beginning.take() {
-            return Poll::Ready(Some(Ok(Frame::data(beginning))));
-        }
-        for _ in 0..SILENT_PIECES_MAX {
-            if let Some(made) = ready!(this.poll_made(cx))? {
-                return Poll::Ready(Some(Ok(Frame::data(made))));
-            }
-            let FilesState::Here(files) = &mut this.state else { return Poll::Ready(None) };
-            match ready!(http_body::Body::poll_frame(Pin::new(&mut this.body), cx)) {
-                Some(frame) => files.parts.push(frame?.into_data().unwrap_or_default()),
-                None => {
-                    let end = files.parts.end().map_err(|fault| this.broken(&fault))?;
-                    this.state = FilesState::Ended;
-                    return Poll::Ready(Some(Ok(Frame::data(end))));
-                }
-            }
-        }
-        // The pieces produced no output. Yield to the runtime, but stay scheduled.
-        cx.waker().wake_by_ref();
-        Poll::Pending
     }
 }
 
@@ -292,7 +286,7 @@ mod tests {
         let files = FileParts { parts: Box::new(reading), share: memory.share() };
         let (heavy, origin) = (Heavy::default(), Origin { file: "t".into(), line: 7 });
         let state = FilesState::Here(files);
-        (sender, Body::stream(Files { body, state, beginning: None, heavy, origin }, ErrorSide::Client))
+        (sender, Files { body, state, beginning: None, heavy, origin }.into_body())
     }
 
     #[tokio::test]
