@@ -1,5 +1,6 @@
 //! Responses of the admin port. All have headers that restrict their use by browsers.
 
+use crate::operate::{Refusal, RefusalKind};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE, LOCATION, SET_COOKIE};
 use http::{HeaderName, HeaderValue, Response, StatusCode};
 use serde::Serialize;
@@ -10,6 +11,9 @@ use switchback_gateway::body::Body;
 /// origins.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; \
                               form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// The outcome of a request: `?` returns an error response early.
+pub(crate) type Answer = Result<AdminResponse, AdminResponse>;
 
 /// A response under construction.
 pub(crate) struct AdminResponse {
@@ -49,6 +53,11 @@ impl AdminResponse {
         let body =
             serde_json::to_string_pretty(value).expect("values here have text keys and finite numbers");
         AdminResponse::text(status, "application/json", body + "\n")
+    }
+
+    /// Builds a successful JSON response.
+    pub(super) fn ok(value: &impl Serialize) -> Answer {
+        Ok(AdminResponse::json(StatusCode::OK, value))
     }
 
     pub(crate) fn html(status: StatusCode, body: String) -> AdminResponse {
@@ -117,6 +126,28 @@ impl AdminResponse {
             }
         }
         response
+    }
+}
+
+impl<E> From<E> for AdminResponse
+where
+    Refusal: From<E>,
+{
+    fn from(error: E) -> AdminResponse {
+        let refusal = Refusal::from(error);
+        let status = match refusal.kind() {
+            RefusalKind::Invalid => StatusCode::BAD_REQUEST,
+            RefusalKind::NotFound => StatusCode::NOT_FOUND,
+            RefusalKind::Conflict | RefusalKind::Failed => StatusCode::CONFLICT,
+            RefusalKind::StoreSettings | RefusalKind::Store => {
+                tracing::error!(error = %refusal, "a request of the admin API failed in the store");
+                return AdminResponse::error(
+                    StatusCode::SERVICE_UNAVAILABLE,
+                    "the store did not do it; the log says why",
+                );
+            }
+        };
+        AdminResponse::error(status, refusal.to_string())
     }
 }
 

@@ -3,7 +3,7 @@
 //! disconnects.
 
 use super::AdminParts;
-use super::answer::AdminResponse;
+use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
 use bytes::Bytes;
 use http::{Request, StatusCode};
@@ -15,6 +15,7 @@ use switchback_engine::redact::Salt;
 use switchback_gateway::body::Body;
 use switchback_gateway::capture::{CaptureFilter, Captured, Redaction};
 use switchback_gateway::store::NewHistory;
+use switchback_gateway::store::seal::random;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 
@@ -49,24 +50,19 @@ impl Default for CaptureRequest {
 /// Largest recorded part of one body.
 const BODY_BYTES_MAX: usize = 1 << 20;
 
-pub(super) async fn capture(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
-    let asked: CaptureRequest = match parse_body(request).await {
-        Ok(asked) => asked,
-        Err(answer) => return answer,
-    };
+pub(super) async fn capture(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
+    let asked: CaptureRequest = parse_body(request).await?;
     if !(asked.share > 0.0 && asked.share <= 1.0) || asked.body_bytes > BODY_BYTES_MAX {
         let error = format!("share is above 0 and at most 1, body_bytes at most {BODY_BYTES_MAX}");
-        return AdminResponse::error(StatusCode::BAD_REQUEST, error);
+        return Err(AdminResponse::error(StatusCode::BAD_REQUEST, error));
     }
     let program = parts.program.load_full();
     let routes = program.pack().directions.iter().flat_map(|direction| &direction.routes);
     if let Some(wanted) = &asked.operation
         && !routes.into_iter().any(|route| *route.operation.key == **wanted)
     {
-        return AdminResponse::error(
-            StatusCode::BAD_REQUEST,
-            "the pack has no such operation; /api/operations lists them",
-        );
+        let error = "the pack has no such operation; /api/operations lists them";
+        return Err(AdminResponse::error(StatusCode::BAD_REQUEST, error));
     }
     let scope =
         format!("{}; {} of the requests", asked.client.as_deref().unwrap_or("all clients"), asked.share);
@@ -78,13 +74,9 @@ pub(super) async fn capture(parts: &AdminParts, by: &str, request: Request<Body>
         body_bytes_max: asked.body_bytes,
     };
     let Some(captured) = parts.tap.open(wanted) else {
-        return AdminResponse::error(StatusCode::CONFLICT, "another capture is open");
+        return Err(AdminResponse::error(StatusCode::CONFLICT, "another capture is open"));
     };
-    let mut salt = [0; 32];
-    if getrandom::fill(&mut salt).is_err() {
-        return AdminResponse::error(StatusCode::SERVICE_UNAVAILABLE, "the system gives no random bytes");
-    }
-    let redaction = Redaction::new(program.pack(), Salt::new(salt));
+    let redaction = Redaction::new(program.pack(), Salt::new(random()));
     let seconds_ms = i64::try_from(asked.seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     let entry = NewHistory {
         kind: "capture begun",
@@ -109,19 +101,17 @@ pub(super) async fn capture(parts: &AdminParts, by: &str, request: Request<Body>
             "a capture of traffic ends"
         );
     });
-    AdminResponse::stream(StatusCode::OK, "application/json", body)
+    Ok(AdminResponse::stream(StatusCode::OK, "application/json", body))
 }
 
 /// Stops the open capture. Its client receives the exchanges in progress and the end of the
 /// archive.
-pub(super) async fn end(parts: &AdminParts, by: &str) -> AdminResponse {
-    match parts.tap.end() {
-        true => {
-            parts.note(by, NewHistory { kind: "capture ended", ..NewHistory::default() }).await;
-            AdminResponse::json(StatusCode::ACCEPTED, &serde_json::json!({ "capture": "ends" }))
-        }
-        false => AdminResponse::error(StatusCode::NOT_FOUND, "no capture is open"),
+pub(super) async fn end(parts: &AdminParts, by: &str) -> Answer {
+    if !parts.tap.end() {
+        return Err(AdminResponse::error(StatusCode::NOT_FOUND, "no capture is open"));
     }
+    parts.note(by, NewHistory { kind: "capture ended", ..NewHistory::default() }).await;
+    Ok(AdminResponse::json(StatusCode::ACCEPTED, &serde_json::json!({ "capture": "ends" })))
 }
 
 /// An archive that is being streamed.

@@ -2,27 +2,24 @@
 //! records. Records are redacted before they are stored.
 
 use super::AdminParts;
-use super::answer::AdminResponse;
+use super::answer::{AdminResponse, Answer};
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_engine::diff::{Threshold, report as report_on};
-use switchback_gateway::store::StoreError;
 
 /// Most records of one export.
 const RECORDS_MAX: u32 = 100_000;
 
 /// Returns the report per operation: number of comparisons, rate of differences, the most frequent
 /// differences and the mapping lines that cause them.
-pub(super) async fn report(parts: &AdminParts) -> AdminResponse {
-    match parts.archive.summaries(Some(&parts.phases)).await {
-        Ok(summaries) => AdminResponse::json(StatusCode::OK, &report_on(&summaries, Threshold::default())),
-        Err(error) => unavailable(&error),
-    }
+pub(super) async fn report(parts: &AdminParts) -> Answer {
+    let summaries = parts.archive.summaries(Some(&parts.phases)).await?;
+    AdminResponse::ok(&report_on(&summaries, Threshold::default()))
 }
 
 /// Returns the stored records as JSON Lines, oldest first. `?operation=` selects one operation.
-pub(super) async fn export(parts: &AdminParts, query: &str) -> AdminResponse {
+pub(super) async fn export(parts: &AdminParts, query: &str) -> Answer {
     let operation = query.split('&').find_map(|pair| pair.strip_prefix("operation="));
     let operation = operation.map(|text| text.replace('+', " "));
     let operation =
@@ -30,25 +27,12 @@ pub(super) async fn export(parts: &AdminParts, query: &str) -> AdminResponse {
     if let Some(asked) = &operation {
         let known = parts.phases.list();
         let known: Vec<&str> = known.iter().map(|info| info.operation.as_str()).collect();
-        let is_kept = match parts.archive.has_counted(asked).await {
-            Ok(is_kept) => is_kept,
-            Err(error) => return unavailable(&error),
-        };
-        if !is_kept && !known.contains(&asked.as_str()) {
+        if !parts.archive.has_counted(asked).await? && !known.contains(&asked.as_str()) {
             let hint = did_you_mean(asked, known).map(|hint| format!("; {hint}")).unwrap_or_default();
-            return AdminResponse::error(
-                StatusCode::NOT_FOUND,
-                format!("no front serves an operation `{asked}`{hint}"),
-            );
+            let error = format!("no front serves an operation `{asked}`{hint}");
+            return Err(AdminResponse::error(StatusCode::NOT_FOUND, error));
         }
     }
-    match parts.archive.export(operation.as_deref(), RECORDS_MAX).await {
-        Ok(lines) => AdminResponse::text(StatusCode::OK, "application/x-ndjson", lines),
-        Err(error) => unavailable(&error),
-    }
-}
-
-fn unavailable(error: &StoreError) -> AdminResponse {
-    tracing::error!(%error, "a request of the admin API failed in the store");
-    AdminResponse::error(StatusCode::SERVICE_UNAVAILABLE, "the store does not answer; the log says why")
+    let lines = parts.archive.export(operation.as_deref(), RECORDS_MAX).await?;
+    Ok(AdminResponse::text(StatusCode::OK, "application/x-ndjson", lines))
 }

@@ -1,27 +1,23 @@
 //! Undelivered events in the admin API: list, retry, drop. Responses never include the content of
 //! an event.
 
-use super::answer::AdminResponse;
-use super::{AdminParts, api};
-use http::{Request, StatusCode};
+use super::AdminParts;
+use super::answer::{AdminResponse, Answer};
+use super::api::parse_body;
+use http::Request;
 use serde::Deserialize;
 use serde_json::json;
 use switchback_gateway::body::Body;
-use switchback_gateway::store::{EventChoice, StoreError};
+use switchback_gateway::store::EventChoice;
 
 /// Most events in one list.
 const LISTED_MAX: usize = 1_000;
 
 /// Returns the number of queued events per receiver, and the oldest of them.
-pub(super) async fn list(parts: &AdminParts) -> AdminResponse {
-    let counts = parts.store.event_counts().await;
-    let events = parts.store.events(None, false, LISTED_MAX).await;
-    match (counts, events) {
-        (Ok(receivers), Ok(events)) => {
-            AdminResponse::json(StatusCode::OK, &json!({ "receivers": receivers, "events": events }))
-        }
-        (Err(error), _) | (_, Err(error)) => store_error(&error),
-    }
+pub(super) async fn list(parts: &AdminParts) -> Answer {
+    let receivers = parts.store.event_counts().await?;
+    let events = parts.store.events(None, false, LISTED_MAX).await?;
+    AdminResponse::ok(&json!({ "receivers": receivers, "events": events }))
 }
 
 #[derive(Deserialize)]
@@ -33,29 +29,19 @@ struct EventSelection {
     ids: Vec<String>,
 }
 
-pub(super) async fn retry(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
-    let choice = match api::parse_body::<EventSelection>(request).await {
-        Ok(EventSelection { receiver, ids }) => EventChoice { receiver, ids },
-        Err(answer) => return answer,
-    };
-    match parts.store.by(by).events_retry(&choice).await {
-        Ok(retried) => AdminResponse::json(StatusCode::OK, &json!({ "retried": retried })),
-        Err(error) => store_error(&error),
+impl EventSelection {
+    async fn parse(request: Request<Body>) -> Result<EventChoice, AdminResponse> {
+        let EventSelection { receiver, ids } = parse_body(request).await?;
+        Ok(EventChoice { receiver, ids })
     }
 }
 
-pub(super) async fn drop(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
-    let choice = match api::parse_body::<EventSelection>(request).await {
-        Ok(EventSelection { receiver, ids }) => EventChoice { receiver, ids },
-        Err(answer) => return answer,
-    };
-    match parts.store.by(by).events_drop(&choice).await {
-        Ok(dropped) => AdminResponse::json(StatusCode::OK, &json!({ "dropped": dropped })),
-        Err(error) => store_error(&error),
-    }
+pub(super) async fn retry(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
+    let choice = EventSelection::parse(request).await?;
+    AdminResponse::ok(&json!({ "retried": parts.store.by(by).events_retry(&choice).await? }))
 }
 
-fn store_error(error: &StoreError) -> AdminResponse {
-    tracing::error!(%error, "a request of the admin API failed in the store");
-    AdminResponse::error(StatusCode::SERVICE_UNAVAILABLE, "the store did not do it; the log says why")
+pub(super) async fn drop(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
+    let choice = EventSelection::parse(request).await?;
+    AdminResponse::ok(&json!({ "dropped": parts.store.by(by).events_drop(&choice).await? }))
 }

@@ -13,6 +13,7 @@ mod answer;
 mod api;
 mod callback;
 mod capture;
+mod clients;
 mod diff;
 mod events;
 mod guard;
@@ -24,19 +25,19 @@ mod session;
 mod status;
 
 pub(crate) use answer::AdminResponse;
-pub(crate) use api::{read_bytes, retry_grant};
+pub(crate) use api::read_bytes;
 pub(crate) use guard::{Guard, SignIn, Visitor, is_behind_tls, is_own_form};
-pub use phases::error_text;
 pub(crate) use playground::{dry_run, record_next, write_letter};
 pub(crate) use retire::after_sunset_rows;
-pub use retire::error_text as retire_told;
 pub(crate) use session::cookie;
 pub use session::{Role, SessionPolicy};
 pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, Status};
 
+use crate::operate::person;
 use crate::playground::PlaygroundSession;
 pub use crate::studio::FORMS;
 use crate::studio::Studio;
+use answer::Answer;
 use arc_swap::ArcSwap;
 use futures_util::future::BoxFuture;
 use guard::AccessLevel;
@@ -188,8 +189,7 @@ impl Admin {
     async fn answer(self, request: Request<Body>) -> Response<Body> {
         let is_head = request.method() == Method::HEAD;
         if !self.area.has(request.uri().path()) {
-            return AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address")
-                .into_response(is_head);
+            return nothing_here().into_response(is_head);
         }
         let need = need(request.uri().path(), request.method());
         let (head, body) = request.into_parts();
@@ -211,7 +211,7 @@ impl Admin {
                 let request = Request::from_parts(head, body);
                 match need {
                     AccessLevel::Visitor => self.studio.answer(request).await,
-                    _ => route(&self.parts, request).await,
+                    _ => route(&self.parts, request).await.unwrap_or_else(|error| error),
                 }
             }
             Err(refusal) => refusal,
@@ -254,14 +254,6 @@ pub(crate) fn fits(pattern: &str, segments: &[&str]) -> bool {
 
 /// The request field with the name of the person that a program acts for.
 pub(crate) const OPERATOR: &str = "x-operator";
-/// Longest name of a person, in characters.
-pub(crate) const NAME_CHARS_MAX: usize = 60;
-
-/// Cleans a person's name for the history: trimmed, without control characters, at most
-/// [`NAME_CHARS_MAX`] long.
-pub(crate) fn person(name: &str) -> String {
-    name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
-}
 
 /// Returns the author of a change through the API: the name in `X-Operator`, else `admin.token`.
 fn author(headers: &HeaderMap) -> String {
@@ -288,31 +280,30 @@ fn need(path: &str, method: &Method) -> AccessLevel {
 }
 
 /// Routes all paths except those of the studio.
-async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> AdminResponse {
+async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> Answer {
     let method = match request.method() {
         // The callback consumes a code, which a safe method must not do (RFC 9110, section 9.2.1),
         // and link checkers send HEAD. GET is unavoidable: OAuth redirects use it.
         &Method::HEAD if request.uri().path() == "/oauth/callback" => {
-            return AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET only")
-                .with_header("allow", "GET");
+            let error = AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET only");
+            return Err(error.with_header("allow", "GET"));
         }
         &Method::HEAD => Method::GET,
         method => method.clone(),
     };
-    let path = request.uri().path().to_owned();
-    let segments: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+    let uri = request.uri().clone();
+    let query = uri.query().unwrap_or_default();
+    let segments: Vec<&str> = uri.path().trim_start_matches('/').split('/').collect();
     let is_api = segments.first() == Some(&"api");
     if method == Method::POST && is_api && !CALLS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
-        return AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address");
+        return Err(nothing_here());
     }
     let by = &author(request.headers());
     match (method.as_str(), segments.as_slice()) {
-        ("GET", ["healthz", "live"]) => health::live(),
-        ("GET", ["healthz", "ready"]) => health::ready(parts),
-        ("GET", ["metrics"]) => health::metrics(parts),
-        ("GET", ["oauth", "callback"]) => {
-            callback::callback(parts, request.uri().query().unwrap_or_default()).await
-        }
+        ("GET", ["healthz", "live"]) => Ok(health::live()),
+        ("GET", ["healthz", "ready"]) => Ok(health::ready(parts)),
+        ("GET", ["metrics"]) => Ok(health::metrics(parts)),
+        ("GET", ["oauth", "callback"]) => Ok(callback::callback(parts, query).await),
         ("GET", ["api", "config"]) => api::config(parts),
         ("GET", ["api", "pack"]) => api::pack(parts),
         ("GET", ["api", "operations"]) => api::operations(parts),
@@ -324,20 +315,22 @@ async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> AdminResponse
         ("POST", ["api", "playground", "record"]) => playground::record(parts, by, request).await,
         ("POST", ["api", "playground", "what-if"]) => playground::what_if(parts, request).await,
         ("GET", ["api", "clients", name, "letter"]) => playground::letter(parts, name).await,
-        ("GET", ["api", "usage"]) => retire::usage(parts, request.uri().query().unwrap_or_default()).await,
+        ("GET", ["api", "usage"]) => retire::usage(parts, query).await,
         ("GET", ["api", "brownouts"]) => retire::brownouts(parts).await,
         ("POST", ["api", "brownouts"]) => retire::add(parts, by, request).await,
         ("POST", ["api", "brownouts", id, "remove"]) => retire::remove(parts, by, id).await,
         ("GET", ["api", "sunsets"]) => retire::sunsets(parts).await,
-        ("GET", ["api", "clients"]) => api::clients(parts).await,
-        ("POST", ["api", "clients"]) => api::add(parts, by, request).await,
-        ("POST", ["api", "clients", name, "rotate"]) => api::rotate(parts, by, name, request).await,
-        ("POST", ["api", "clients", name, "credential"]) => api::credential(parts, by, name, request).await,
-        ("POST", ["api", "clients", name, "retry"]) => api::retry(parts, by, name).await,
-        ("POST", ["api", "clients", name, "revoke"]) => api::revoke(parts, by, name).await,
+        ("GET", ["api", "clients"]) => clients::list(parts).await,
+        ("POST", ["api", "clients"]) => clients::add(parts, by, request).await,
+        ("POST", ["api", "clients", name, "rotate"]) => clients::rotate(parts, by, name, request).await,
+        ("POST", ["api", "clients", name, "credential"]) => {
+            clients::credential(parts, by, name, request).await
+        }
+        ("POST", ["api", "clients", name, "retry"]) => clients::retry(parts, by, name).await,
+        ("POST", ["api", "clients", name, "revoke"]) => clients::revoke(parts, by, name).await,
         ("POST", ["api", "clients", name, "sunset"]) => retire::set_sunset(parts, by, name, request).await,
-        ("POST", ["api", "clients", name, "restore"]) => api::restore(parts, by, name).await,
-        ("POST", ["api", "clients", name, "connect"]) => api::connect(parts, by, name, request).await,
+        ("POST", ["api", "clients", name, "restore"]) => clients::restore(parts, by, name).await,
+        ("POST", ["api", "clients", name, "connect"]) => clients::connect(parts, by, name, request).await,
         ("POST", ["api", "capture"]) => capture::capture(parts, by, request).await,
         ("POST", ["api", "capture", "end"]) => capture::end(parts, by).await,
         ("GET", ["api", "events"]) => events::list(parts).await,
@@ -348,16 +341,18 @@ async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> AdminResponse
         ("POST", ["api", "phases"]) => phases::set(parts, by, request).await,
         ("POST", ["api", "phases", "reset"]) => phases::reset(parts, by, request).await,
         ("GET", ["api", "diff"]) => diff::report(parts).await,
-        ("GET", ["api", "diff", "export"]) => {
-            diff::export(parts, request.uri().query().unwrap_or_default()).await
-        }
+        ("GET", ["api", "diff", "export"]) => diff::export(parts, query).await,
         ("GET", ["api", "phases", "transitions"]) => phases::transitions(parts).await,
         (_, ["healthz", "live" | "ready"] | ["metrics"] | ["oauth", "callback"]) => {
-            AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading")
-                .with_header("allow", "GET, HEAD")
+            let error = AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address is for reading");
+            Err(error.with_header("allow", "GET, HEAD"))
         }
-        _ => AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address"),
+        _ => Err(nothing_here()),
     }
+}
+
+fn nothing_here() -> AdminResponse {
+    AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address")
 }
 
 impl tower::Service<Request<Body>> for Admin {

@@ -2,13 +2,13 @@
 //! notice for a client's owner.
 
 use super::AdminParts;
-use super::answer::AdminResponse;
+use super::answer::{AdminResponse, Answer};
 use super::api::read_up_to;
 use crate::playground::{DryRunRequest, Letter, Ran, TryError};
 use crate::replay::Live;
 use http::{Request, StatusCode};
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use std::collections::BTreeMap;
 use switchback_engine::redact::Salt;
 use switchback_gateway::body::Body;
@@ -16,6 +16,7 @@ use switchback_gateway::capture::Redaction;
 use switchback_gateway::proxy::program::Program;
 use switchback_gateway::retire::UsageInfo;
 use switchback_gateway::store::NewHistory;
+use switchback_gateway::store::seal::random;
 use switchback_gateway::token::Client;
 use switchback_plan::SideId;
 
@@ -23,19 +24,15 @@ use switchback_plan::SideId;
 const ASK_BYTES_MAX: u64 = 4 << 20;
 
 /// Executes a dry run.
-pub(super) async fn run(parts: &AdminParts, request: Request<Body>) -> AdminResponse {
-    match read_up_to::<DryRunRequest>(request, ASK_BYTES_MAX).await {
-        Ok(ask) => respond(dry_run(parts, ask).await),
-        Err(answer) => answer,
-    }
+pub(super) async fn run(parts: &AdminParts, request: Request<Body>) -> Answer {
+    let ask: DryRunRequest = read_up_to(request, ASK_BYTES_MAX).await?;
+    AdminResponse::ok(&dry_run(parts, ask).await?)
 }
 
 /// Executes a dry run for the API and the studio.
 pub(crate) async fn dry_run(parts: &AdminParts, ask: DryRunRequest) -> Result<Ran, TryError> {
     let program = parts.program.load_full();
-    let mut salt = [0; 32];
-    getrandom::fill(&mut salt).map_err(|error| TryError::Request(error.to_string()))?;
-    let redaction = Redaction::new(program.pack(), Salt::new(salt));
+    let redaction = Redaction::new(program.pack(), Salt::new(random()));
     let live = if ask.live { Some(live(parts, &ask)?) } else { None };
     let phases = parts.phases.list();
     let phase_of = |side: &str, operation: &str| {
@@ -86,20 +83,20 @@ fn live(parts: &AdminParts, ask: &DryRunRequest) -> Result<Live, TryError> {
 }
 
 /// Returns the requests of the pack's examples.
-pub(super) async fn examples(parts: &AdminParts) -> AdminResponse {
-    respond(parts.workbench.examples().await)
+pub(super) async fn examples(parts: &AdminParts) -> Answer {
+    AdminResponse::ok(&parts.workbench.examples().await?)
 }
 
 /// Returns the served mapping files by name.
-pub(super) fn files(parts: &AdminParts) -> AdminResponse {
+pub(super) fn files(parts: &AdminParts) -> Answer {
     let files: BTreeMap<String, String> = parts.workbench.files().into_iter().collect();
-    AdminResponse::json(StatusCode::OK, &files)
+    AdminResponse::ok(&files)
 }
 
 /// Returns the recorded exchanges, newest first.
-pub(super) fn list_recorded(parts: &AdminParts) -> AdminResponse {
+pub(super) fn list_recorded(parts: &AdminParts) -> Answer {
     let (recording, exchanges) = (parts.workbench.is_recording(), parts.workbench.list_recorded());
-    AdminResponse::json(StatusCode::OK, &json!({ "recording": recording, "exchanges": exchanges }))
+    AdminResponse::ok(&json!({ "recording": recording, "exchanges": exchanges }))
 }
 
 #[derive(Deserialize)]
@@ -115,15 +112,12 @@ impl Default for RecordRequest {
 }
 
 /// Records the next exchanges.
-pub(super) async fn record(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
-    let asked: RecordRequest = match read_up_to(request, ASK_BYTES_MAX).await {
-        Ok(asked) => asked,
-        Err(answer) => return answer,
-    };
-    match record_next(parts, by, asked.exchanges).await {
-        true => AdminResponse::json(StatusCode::ACCEPTED, &json!({ "recording": asked.exchanges })),
-        false => AdminResponse::error(StatusCode::CONFLICT, "another capture is open"),
+pub(super) async fn record(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
+    let RecordRequest { exchanges } = read_up_to(request, ASK_BYTES_MAX).await?;
+    if !record_next(parts, by, exchanges).await {
+        return Err(AdminResponse::error(StatusCode::CONFLICT, "another capture is open"));
     }
+    Ok(AdminResponse::json(StatusCode::ACCEPTED, &json!({ "recording": exchanges })))
 }
 
 /// Starts a recording, for the API and the studio. Returns whether it started.
@@ -147,29 +141,16 @@ struct FileChange {
 }
 
 /// Returns the effect of a change of mapping files on the recorded exchanges.
-pub(super) async fn what_if(parts: &AdminParts, request: Request<Body>) -> AdminResponse {
-    match read_up_to::<FileChange>(request, ASK_BYTES_MAX).await {
-        Ok(change) => respond(parts.workbench.what_if(change.files).await),
-        Err(answer) => answer,
-    }
+pub(super) async fn what_if(parts: &AdminParts, request: Request<Body>) -> Answer {
+    let FileChange { files } = read_up_to(request, ASK_BYTES_MAX).await?;
+    AdminResponse::ok(&parts.workbench.what_if(files).await?)
 }
 
 /// Returns the migration notice for the owner of a client.
-pub(super) async fn letter(parts: &AdminParts, name: &str) -> AdminResponse {
-    let usage = match parts.usage.list().await {
-        Ok(usage) => usage,
-        Err(error) => {
-            tracing::error!(%error, "a request of the admin API failed in the store");
-            return AdminResponse::error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the store did not do it; the log says why",
-            );
-        }
-    };
-    match write_letter(parts, name, &usage).await {
-        Ok(text) => AdminResponse::text(StatusCode::OK, "text/plain; charset=utf-8", text),
-        Err(answer) => answer,
-    }
+pub(super) async fn letter(parts: &AdminParts, name: &str) -> Answer {
+    let usage = parts.usage.list().await?;
+    let text = write_letter(parts, name, &usage).await?;
+    Ok(AdminResponse::text(StatusCode::OK, "text/plain; charset=utf-8", text))
 }
 
 /// Renders the migration notice, for the API and the studio. `usage` holds the counted calls.
@@ -177,27 +158,21 @@ pub(crate) async fn write_letter(
     parts: &AdminParts,
     name: &str,
     usage: &[UsageInfo],
-) -> Result<String, AdminResponse> {
+) -> Result<String, TryError> {
     let sunset = parts.retirement.sunsets().into_iter().find(|sunset| sunset.client == name);
     let ends = sunset.and_then(|sunset| sunset.at_ms).map(switchback_gateway::clock::rfc3339);
     let letter = Letter { client: name, usage, ends };
-    parts.workbench.letter(letter).await.map_err(|error| error_answer(&error))
+    parts.workbench.letter(letter).await
 }
 
-fn respond<T: serde::Serialize>(outcome: Result<T, TryError>) -> AdminResponse {
-    match outcome {
-        Ok(value) => AdminResponse::json(StatusCode::OK, &value),
-        Err(error) => error_answer(&error),
+impl From<TryError> for AdminResponse {
+    fn from(error: TryError) -> AdminResponse {
+        let (status, kind) = match error {
+            TryError::Findings(_) => (StatusCode::UNPROCESSABLE_ENTITY, "findings"),
+            TryError::NoSuchFile(_) => (StatusCode::NOT_FOUND, "file"),
+            TryError::Request(_) => (StatusCode::BAD_REQUEST, "request"),
+            TryError::Interrupted => (StatusCode::SERVICE_UNAVAILABLE, "interrupted"),
+        };
+        AdminResponse::json(status, &json!({ "error": error.to_string(), "kind": kind }))
     }
-}
-
-fn error_answer(error: &TryError) -> AdminResponse {
-    let (status, kind) = match error {
-        TryError::Findings(_) => (StatusCode::UNPROCESSABLE_ENTITY, "findings"),
-        TryError::NoSuchFile(_) => (StatusCode::NOT_FOUND, "file"),
-        TryError::Request(_) => (StatusCode::BAD_REQUEST, "request"),
-        TryError::Interrupted => (StatusCode::SERVICE_UNAVAILABLE, "interrupted"),
-    };
-    let value: Value = json!({ "error": error.to_string(), "kind": kind });
-    AdminResponse::json(status, &value)
 }

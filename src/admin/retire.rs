@@ -1,34 +1,29 @@
 //! Retirement in the admin API: usage by client, brownouts, and client sunsets.
 
 use super::AdminParts;
-use super::answer::AdminResponse;
+use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
 use crate::after_sunset::{AfterSunset, after_sunset};
-use crate::config::DateOrTime;
+use crate::operate;
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
-use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::body::Body;
-use switchback_gateway::retire::{NewBrownout, RetireError, UsageInfo};
-use switchback_gateway::store::StoreError;
+use switchback_gateway::retire::{NewBrownout, UsageInfo};
 
 /// Returns the calls by side, client, operation and outcome, summed over all gateways of the store.
 /// With `after_sunset` in the query, returns the losses of each client once the old service is
 /// gone.
-pub(super) async fn usage(parts: &AdminParts, query: &str) -> AdminResponse {
-    let usage = match parts.usage.list().await {
-        Ok(usage) => usage,
-        Err(error) => return error_answer(&error.into()),
-    };
+pub(super) async fn usage(parts: &AdminParts, query: &str) -> Answer {
+    let usage = parts.usage.list().await?;
     let names: Vec<&str> = query.split('&').filter_map(|pair| pair.split('=').next()).collect();
     match names.as_slice() {
-        [""] => AdminResponse::json(StatusCode::OK, &usage),
-        ["after_sunset"] => AdminResponse::json(StatusCode::OK, &after_sunset_rows(parts, &usage)),
-        _ => AdminResponse::error(
-            StatusCode::BAD_REQUEST,
-            "the only parameter of this address is `after_sunset`",
-        ),
+        [""] => AdminResponse::ok(&usage),
+        ["after_sunset"] => AdminResponse::ok(&after_sunset_rows(parts, &usage)),
+        _ => {
+            let error = "the only parameter of this address is `after_sunset`";
+            Err(AdminResponse::error(StatusCode::BAD_REQUEST, error))
+        }
     }
 }
 
@@ -47,19 +42,15 @@ pub(crate) fn after_sunset_rows(parts: &AdminParts, usage: &[UsageInfo]) -> Vec<
 }
 
 /// Returns the brownouts, earliest first, including those that ended within the last month.
-pub(super) async fn brownouts(parts: &AdminParts) -> AdminResponse {
-    match parts.retirement.sync().await {
-        Ok(()) => AdminResponse::json(StatusCode::OK, &parts.retirement.brownouts()),
-        Err(error) => error_answer(&error.into()),
-    }
+pub(super) async fn brownouts(parts: &AdminParts) -> Answer {
+    parts.retirement.sync().await?;
+    AdminResponse::ok(&parts.retirement.brownouts())
 }
 
 /// Returns the sunsets of clients.
-pub(super) async fn sunsets(parts: &AdminParts) -> AdminResponse {
-    match parts.retirement.sync().await {
-        Ok(()) => AdminResponse::json(StatusCode::OK, &parts.retirement.sunsets()),
-        Err(error) => error_answer(&error.into()),
-    }
+pub(super) async fn sunsets(parts: &AdminParts) -> Answer {
+    parts.retirement.sync().await?;
+    AdminResponse::ok(&parts.retirement.sunsets())
 }
 
 #[derive(Deserialize)]
@@ -81,37 +72,27 @@ struct AddBrownout {
     reason: String,
 }
 
-pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) -> AdminResponse {
-    let asked: AddBrownout = match parse_body(request).await {
-        Ok(asked) => asked,
-        Err(answer) => return answer,
-    };
-    let from = asked.from.as_deref().map(|text| moment("from", text)).transpose();
-    let (from, until) = match (from, moment("until", &asked.until)) {
-        (Ok(from), Ok(until)) => (from, until),
-        (Err(answer), _) | (_, Err(answer)) => return answer,
-    };
+pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
+    let asked: AddBrownout = parse_body(request).await?;
+    let from_ms = asked.from.map(|text| moment("from", &text)).transpose()?;
+    let until_ms = moment("until", &asked.until)?;
     let new = NewBrownout {
         side: asked.side,
         operations: asked.operations,
         clients: asked.clients,
         everything: asked.everything,
-        from_ms: from.map_or_else(|| parts.clock.unix_ms(), DateOrTime::unix_ms),
-        until_ms: until.unix_ms(),
+        from_ms: from_ms.unwrap_or_else(|| parts.clock.unix_ms()),
+        until_ms,
         reason: asked.reason,
         seen: None,
     };
-    match parts.retirement.by(by).add(new).await {
-        Ok(added) => AdminResponse::json(StatusCode::CREATED, &added),
-        Err(error) => error_answer(&error),
-    }
+    let added = parts.retirement.by(by).add(new).await?;
+    Ok(AdminResponse::json(StatusCode::CREATED, &added))
 }
 
-pub(super) async fn remove(parts: &AdminParts, by: &str, id: &str) -> AdminResponse {
-    match parts.retirement.by(by).remove(id).await {
-        Ok(()) => AdminResponse::json(StatusCode::OK, &json!({ "removed": id })),
-        Err(error) => error_answer(&error),
-    }
+pub(super) async fn remove(parts: &AdminParts, by: &str, id: &str) -> Answer {
+    parts.retirement.by(by).remove(id).await?;
+    AdminResponse::ok(&json!({ "removed": id }))
 }
 
 #[derive(Deserialize)]
@@ -130,61 +111,15 @@ fn default_announce() -> bool {
     true
 }
 
-pub(super) async fn set_sunset(
-    parts: &AdminParts,
-    by: &str,
-    name: &str,
-    request: Request<Body>,
-) -> AdminResponse {
-    let asked: SetSunset = match parse_body(request).await {
-        Ok(asked) => asked,
-        Err(answer) => return answer,
-    };
-    let at = asked.at.as_deref().map(|text| moment("at", text)).transpose();
-    let deprecated = asked.deprecated.as_deref().map(|text| moment("deprecated", text)).transpose();
-    let (at, deprecated) = match (at, deprecated) {
-        (Ok(at), Ok(deprecated)) => (at.map(DateOrTime::unix_ms), deprecated.map(DateOrTime::unix_ms)),
-        (Err(answer), _) | (_, Err(answer)) => return answer,
-    };
+pub(super) async fn set_sunset(parts: &AdminParts, by: &str, name: &str, request: Request<Body>) -> Answer {
+    let asked: SetSunset = parse_body(request).await?;
+    let at = asked.at.map(|text| moment("at", &text)).transpose()?;
+    let deprecated = asked.deprecated.map(|text| moment("deprecated", &text)).transpose()?;
     let (retirement, side) = (parts.retirement.by(by), asked.side.as_deref());
-    let set = retirement.set_sunset(name, side, at, deprecated, asked.announce, None).await;
-    match set {
-        Ok(set) => AdminResponse::json(StatusCode::OK, &set),
-        Err(error) => error_answer(&error),
-    }
+    AdminResponse::ok(&retirement.set_sunset(name, side, at, deprecated, asked.announce, None).await?)
 }
 
-fn moment(name: &str, text: &str) -> Result<DateOrTime, AdminResponse> {
-    text.parse().map_err(|what| AdminResponse::error(StatusCode::BAD_REQUEST, format!("{name}: {what}")))
-}
-
-/// Describes why a change was rejected, with a suggestion for a misspelt operation.
-pub fn error_text(error: &RetireError) -> String {
-    let hint = match error {
-        RetireError::NoSuchOperation { operation, known } => did_you_mean(operation, known),
-        _ => None,
-    };
-    [Some(error.to_string()), hint].into_iter().flatten().collect::<Vec<_>>().join("; ")
-}
-
-fn error_answer(error: &RetireError) -> AdminResponse {
-    let status = match error {
-        RetireError::NoSuchOperation { .. }
-        | RetireError::NoSuchSide(..)
-        | RetireError::NoSuchBrownout(_)
-        | RetireError::Store(StoreError::NoSuchClient(_)) => StatusCode::NOT_FOUND,
-        RetireError::WhichSide(_)
-        | RetireError::Window(_)
-        | RetireError::NoScope
-        | RetireError::TwoScopes => StatusCode::BAD_REQUEST,
-        RetireError::TooMany | RetireError::Changed => StatusCode::CONFLICT,
-        RetireError::Store(error) => {
-            tracing::error!(%error, "a request of the admin API failed in the store");
-            return AdminResponse::error(
-                StatusCode::SERVICE_UNAVAILABLE,
-                "the store did not do it; the log says why",
-            );
-        }
-    };
-    AdminResponse::error(status, error_text(error))
+/// Parses a moment as Unix time in milliseconds.
+fn moment(name: &str, text: &str) -> Result<i64, AdminResponse> {
+    Ok(operate::moment(name, text)?.unix_ms())
 }

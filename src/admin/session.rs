@@ -7,6 +7,7 @@
 //! timeout, at the latest after its maximum lifetime. A change of a token or the sealing key
 //! invalidates all sessions, since the signing key is derived from both.
 
+use crate::operate::person;
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, KeyInit as _, Mac as _};
@@ -103,7 +104,7 @@ impl Sessions {
 
     /// Creates a session.
     pub(super) fn begin(&self, role: Role, name: &str) -> Session {
-        let name = super::person(name);
+        let name = person(name);
         let last_end = self.after(self.life_max);
         let ends = self.after(self.life).min(last_end);
         Session { role, name, ends, last_end, id: URL_SAFE_NO_PAD.encode(random::<16>()) }

@@ -1,9 +1,9 @@
 //! Shared by the verbs that work on the store: selection of store and key, secret references, and
 //! error reporting.
 
-use crate::admin::{error_text, person, retire_told};
 use crate::app::StartError;
 use crate::config::{self, Config, Environment};
+use crate::operate::{Refusal, RefusalKind, person};
 use clap::ValueEnum;
 use reqwest::Url;
 use serde::Serialize;
@@ -13,12 +13,10 @@ use std::process::ExitCode;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{self, Colour};
 use switchback_gateway::clock::Clock;
-use switchback_gateway::retire::RetireError;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::shadow::PhasesError;
 use switchback_gateway::store::seal::{KeyRing, SealError};
-use switchback_gateway::store::{MissingStore, Store, StoreError};
-use switchback_gateway::token::{ConnectError, OAuth, OAuthConfigError, RegistryError, TokenEndpoint};
+use switchback_gateway::store::{MissingStore, Store};
+use switchback_gateway::token::{OAuth, OAuthConfigError, TokenEndpoint};
 use switchback_plan::TokenRequests;
 
 /// How results are printed.
@@ -129,7 +127,8 @@ impl StoreArgs {
         let store = store.map(|store| store.by(&self.author()));
         let address =
             || url.parse::<config::StoreUrl>().map_or_else(|_| "the store".to_owned(), |url| url.to_masked());
-        let store = store.map_err(|error| VerbError::OpenStore { address: address(), error })?;
+        let store =
+            store.map_err(|error| VerbError::OpenStore { address: address(), error: error.into() })?;
         Ok(OpenedStore { store, oauth: config.and_then(|config| config.oauth) })
     }
 }
@@ -283,20 +282,12 @@ pub enum VerbError {
     Run(String),
     #[error("sealing key: {0}")]
     Key(SealError),
-    #[error(transparent)]
-    Store(#[from] StoreError),
     #[error("{address} cannot be opened: {error}")]
-    OpenStore { address: String, error: StoreError },
+    OpenStore { address: String, error: Refusal },
     #[error(transparent)]
-    Registry(#[from] RegistryError),
-    #[error(transparent)]
-    Connect(#[from] ConnectError),
+    Refused(Refusal),
     #[error(transparent)]
     OAuth(#[from] OAuthConfigError),
-    #[error("{}", error_text(.0))]
-    Phases(#[from] PhasesError),
-    #[error("{}", retire_told(.0))]
-    Retire(#[from] RetireError),
     #[error(transparent)]
     Start(#[from] StartError),
 }
@@ -306,30 +297,23 @@ impl VerbError {
     fn exit_code(&self) -> u8 {
         match self {
             VerbError::Usage(_) | VerbError::Key(_) | VerbError::OAuth(_) | VerbError::Start(_) => 2,
-            VerbError::Phases(PhasesError::Store(_) | PhasesError::Moved) => 3,
-            VerbError::Phases(_) => 2,
-            VerbError::Retire(RetireError::Store(error)) if !matches!(error, StoreError::NoSuchClient(_)) => {
-                3
+            VerbError::Run(_) => 3,
+            VerbError::Refused(refusal) | VerbError::OpenStore { error: refusal, .. } => {
+                match refusal.kind() {
+                    RefusalKind::Failed | RefusalKind::Store => 3,
+                    _ => 2,
+                }
             }
-            VerbError::Retire(_) => 2,
-            VerbError::Connect(ConnectError::NoApp(_)) => 2,
-            VerbError::Registry(RegistryError::Store(error))
-            | VerbError::Connect(ConnectError::Registry(RegistryError::Store(error)))
-            | VerbError::Store(error)
-            | VerbError::OpenStore { error, .. } => match error {
-                StoreError::Url
-                | StoreError::NoSuchFile(_)
-                | StoreError::WrongKey(_)
-                | StoreError::NameTaken(_)
-                | StoreError::TokenTaken(_)
-                | StoreError::RefreshTokenTaken(_)
-                | StoreError::Tampered(_)
-                | StoreError::NoSuchClient(_) => 2,
-                _ => 3,
-            },
-            VerbError::Registry(_) | VerbError::Connect(ConnectError::Registry(_)) => 2,
-            VerbError::Connect(_) | VerbError::Run(_) => 3,
         }
+    }
+}
+
+impl<E> From<E> for VerbError
+where
+    Refusal: From<E>,
+{
+    fn from(error: E) -> VerbError {
+        VerbError::Refused(error.into())
     }
 }
 

@@ -9,11 +9,9 @@ use super::route::tone as verdict_tone;
 use super::seen::Snapshot;
 use super::traffic::requests_of;
 use super::words::{Tone, badge, count, count_noun, moment, moment_text, operation, unix_ms};
-use crate::admin::{
-    AdminResponse, after_sunset_rows, cookie, is_behind_tls, retire_told, retry_grant, write_letter,
-};
+use crate::admin::{AdminResponse, after_sunset_rows, cookie, is_behind_tls, write_letter};
 use crate::after_sunset::AfterSunset;
-use crate::config::DateOrTime;
+use crate::operate::{self, Refusal};
 use http::StatusCode;
 use maud::{Markup, html};
 use std::collections::{BTreeMap, BTreeSet};
@@ -56,20 +54,20 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
     {
         return second_of_client(visit, &client, form).await;
     }
-    let said: Result<Option<Markup>, String> = match rest {
-        ["brownouts"] => match add_client(visit, form).await {
-            Err(Trouble::Second) => return second_brownout(visit, form).await,
-            said => said.map(|()| None).map_err(Trouble::text),
+    let outcome: Result<Option<Markup>, Refusal> = match rest {
+        ["brownouts"] => match add_brownout(visit, form).await {
+            Err(refusal) if refusal.is_outdated() => return second_brownout(visit, form).await,
+            outcome => outcome.map(|()| None),
         },
         ["brownouts", id, "remove"] => match retirement.remove(id).await {
             Err(RetireError::NoSuchBrownout(_)) if form.has("seen") => {
                 return second_brownout(visit, form).await;
             }
-            said => said.map(|()| None).map_err(|error| retire_told(&error)),
+            outcome => outcome.map(|()| None).map_err(Refusal::from),
         },
         [name, "sunset"] => match sunset(visit, name, form).await {
-            Err(Trouble::Second) => return second_sunset(visit, name, form).await,
-            said => said.map(|()| None).map_err(Trouble::text),
+            Err(refusal) if refusal.is_outdated() => return second_sunset(visit, name, form).await,
+            outcome => outcome.map(|()| None),
         },
         [name, "connect"] => match registry.connect(name, None).await {
             Ok(link) => {
@@ -78,31 +76,27 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
                 return AdminResponse::see(&format!("/clients/{}", percent_encode(name)))
                     .cookie(&link_cookie(visit, &link));
             }
-            Err(error) => Err(error.to_string()),
+            Err(error) => Err(error.into()),
         },
         [name, "rotate"] => {
-            match registry.rotate(name, NewToken { side: side(form), token: None }, None).await {
-                Ok(added) => Ok(added.token.map(|token| new_token(token.expose()))),
-                Err(error) => Err(error.to_string()),
-            }
+            let rotated = registry.rotate(name, NewToken { side: side(form), token: None }, None).await;
+            rotated.map(|added| added.token.map(|token| new_token(token.expose()))).map_err(Refusal::from)
         }
-        [name, "restore"] => registry.restore(name).await.map(|_| None).map_err(|error| error.to_string()),
-        [name, "retry"] => match retry_grant(parts, visit.who(), name).await {
-            Ok(outcome) => Ok(outcome.err().map(|error| no_token(&error))),
-            Err(error) => Err(error.to_string()),
-        },
-        [name, "revoke"] => match registry.revoke(name).await {
-            Ok(revoked) => Ok(still_valid(&revoked.at_server)),
-            Err(error) => Err(error.to_string()),
-        },
+        [name, "restore"] => registry.restore(name).await.map(|_| None).map_err(Refusal::from),
+        [name, "retry"] => {
+            let outcome = operate::retry_grant(registry, &parts.tokens, name).await;
+            outcome.map(|outcome| outcome.err().map(|error| no_token(&error))).map_err(Refusal::from)
+        }
+        [name, "revoke"] => {
+            let revoked = registry.revoke(name).await;
+            revoked.map(|revoked| still_valid(&revoked.at_server)).map_err(Refusal::from)
+        }
         _ => return visit.not_found(),
     };
     visit.studio.outdate();
-    if let Err(error) = parts.tokens.sync().await {
-        tracing::warn!(%error, "a change of clients is stored; it is taken up at the next look at the store");
-    }
+    operate::apply_clients(&parts.tokens).await;
     let is_of_client = !matches!(rest, ["brownouts", ..]);
-    let told = match said {
+    let told = match outcome {
         Ok(None) => {
             return AdminResponse::see(&match rest {
                 ["brownouts", ..] => form_back(form),
@@ -202,41 +196,9 @@ fn still_valid(at_server: &Revocation) -> Option<Markup> {
 }
 
 /// Parses the value of a date field (`2026-12-31`, or with a time in UTC), or an RFC 3339 moment.
-fn read_moment(name: &str, text: &str) -> Result<DateOrTime, String> {
+fn read_moment(name: &str, text: &str) -> Result<i64, Refusal> {
     let text = if text.len() == 16 { format!("{text}:00Z") } else { text.to_owned() };
-    text.parse().map_err(|what| format!("{name}: {what}"))
-}
-
-/// Why a form was rejected.
-enum Trouble {
-    /// The state has changed since the form was rendered.
-    Second,
-    Told(String),
-}
-
-impl Trouble {
-    fn text(self) -> String {
-        match self {
-            Trouble::Second => "somebody else was faster".to_owned(),
-            Trouble::Told(words) => words,
-        }
-    }
-}
-
-impl From<String> for Trouble {
-    fn from(words: String) -> Trouble {
-        Trouble::Told(words)
-    }
-}
-
-impl From<RetireError> for Trouble {
-    fn from(error: RetireError) -> Trouble {
-        if matches!(error, RetireError::Changed) {
-            Trouble::Second
-        } else {
-            Trouble::Told(retire_told(&error))
-        }
-    }
+    Ok(operate::moment(name, &text)?.unix_ms())
 }
 
 /// Responds to a form that was rendered before another change of the brownouts.
@@ -282,18 +244,19 @@ const ALL: &str = "*";
 const EVERYTHING: &str = "everything";
 
 /// Parses the brownout of a form. `everything` is set only if the confirmation was typed.
-fn parse_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<NewBrownout, String> {
+fn parse_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<NewBrownout, Refusal> {
     let from = match form.get("from") {
         "" => visit.now_ms,
-        text => read_moment("from", text)?.unix_ms(),
+        text => read_moment("from", text)?,
     };
+    let invalid = |text: &str| Refusal::Invalid(text.to_owned());
     let minutes: i64 =
-        form.get("minutes").parse().map_err(|_| "a brownout lasts a number of minutes".to_owned())?;
-    let names = |name: &str, things: &str| -> Result<Vec<String>, String> {
+        form.get("minutes").parse().map_err(|_| invalid("a brownout lasts a number of minutes"))?;
+    let names = |name: &str, things: &str| -> Result<Vec<String>, Refusal> {
         let chosen = form.all().filter(|(found, value)| *found == name && !value.is_empty());
         let chosen: Vec<&str> = chosen.map(|(_, value)| value).collect();
         match chosen.as_slice() {
-            [] => Err(format!("choose the {things} that it is for")),
+            [] => Err(Refusal::Invalid(format!("choose the {things} that it is for"))),
             [ALL] => Ok(Vec::new()),
             names => Ok(names.iter().map(|name| (*name).to_owned()).collect()),
         }
@@ -312,7 +275,7 @@ fn parse_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<NewBrown
     })
 }
 
-async fn add_client(visit: &PageContext<'_>, form: &FormFields) -> Result<(), Trouble> {
+async fn add_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<(), Refusal> {
     let new = parse_brownout(visit, form)?;
     Ok(visit.parts.retirement.by(visit.who()).add(new).await.map(drop)?)
 }
@@ -325,7 +288,7 @@ async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse {
     }
     let new = match parse_brownout(visit, &visit.query) {
         Ok(new) => new,
-        Err(trouble) => return brownout_refused(visit, &trouble),
+        Err(refusal) => return brownout_refused(visit, &refusal),
     };
     let usage = visit.usage().await;
     let known = usage.value.clone();
@@ -334,11 +297,11 @@ async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse {
         let usage = known.as_deref().map_or(&[][..], Vec::as_slice);
         Ok::<_, RetireError>(match retirement.preview(&asked, usage).await {
             Err(RetireError::Store(error)) => return Err(RetireError::Store(error)),
-            outcome => outcome.map_err(|error| retire_told(&error)),
+            outcome => outcome.map_err(Refusal::from),
         })
     };
     let reach = match visit.in_time(preview).await {
-        Some(Err(trouble)) => return brownout_refused(visit, &trouble),
+        Some(Err(refusal)) => return brownout_refused(visit, &refusal),
         Some(Ok(reach)) if usage.value.is_some() => Some(reach),
         _ => None,
     };
@@ -383,9 +346,9 @@ async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse {
     visit.page(Page::still(Tab::Clients, "Set this brownout?", body))
 }
 
-fn brownout_refused(visit: &PageContext<'_>, trouble: &str) -> AdminResponse {
+fn brownout_refused(visit: &PageContext<'_>, refusal: &Refusal) -> AdminResponse {
     let words = html! {
-        p { (trouble) "." }
+        p { (refusal) "." }
         p { a.button href=(form_back(&visit.query)) { "Back" } }
     };
     visit.page(Page::notice(StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed", words))
@@ -407,10 +370,10 @@ fn rejectable(mut outcomes: [u64; OUTCOMES.len()]) -> u64 {
     requests_of(&outcomes)
 }
 
-async fn sunset(visit: &PageContext<'_>, name: &str, form: &FormFields) -> Result<(), Trouble> {
+async fn sunset(visit: &PageContext<'_>, name: &str, form: &FormFields) -> Result<(), Refusal> {
     let at = match (form.has("never"), form.get("at")) {
         (true, _) => None,
-        (false, text) => Some(read_moment("the date", text)?.unix_ms()),
+        (false, text) => Some(read_moment("the date", text)?),
     };
     let side = side(form);
     let (side, seen) = (side.as_deref(), form.get("seen").parse().ok());

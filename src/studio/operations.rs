@@ -12,7 +12,8 @@ use self::moving::{asked_to_move, parse_phase, second};
 use super::PageContext;
 use super::fields::{FormFields, percent_encode};
 use super::layout::Page;
-use crate::admin::{AdminResponse, error_text};
+use crate::admin::AdminResponse;
+use crate::operate::Refusal;
 use http::StatusCode;
 use maud::html;
 use switchback_gateway::shadow::{PhaseChange, PhaseInfo, PhaseView, PhasesError};
@@ -25,11 +26,11 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         [] => list(visit).await,
         [side, name] => match visit.parts.phases.get(Some(side), name) {
             Ok(info) => detail(visit, &info).await,
-            Err(error) => unknown(visit, &error),
+            Err(error) => unknown(visit, error),
         },
         [side, name, "move"] => match visit.parts.phases.get(Some(side), name) {
             Ok(info) => asked_to_move(visit, &info).await,
-            Err(error) => unknown(visit, &error),
+            Err(error) => unknown(visit, error),
         },
         _ => visit.not_found(),
     }
@@ -39,7 +40,7 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
     let [side, name, what] = *rest else { return visit.not_found() };
     let info = match visit.parts.phases.get(Some(side), name) {
         Ok(info) => info,
-        Err(error) => return unknown(visit, &error),
+        Err(error) => return unknown(visit, error),
     };
     let reason: String = form.get("reason").trim().chars().take(REASON_CHARS_MAX).collect();
     let word = PhaseChange {
@@ -54,16 +55,16 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
         }
         "move" => match parse_phase(form) {
             Ok(phase) => visit.parts.phases.set_by_word(Some(side), name, Some(phase), word).await,
-            Err(trouble) => return not_done(visit, &info, &trouble),
+            Err(refusal) => return not_done(visit, &info, &refusal),
         },
         "hold" | "release" => visit.parts.phases.hold(Some(side), name, what == "hold", word).await,
         _ => return visit.not_found(),
     };
     visit.studio.outdate();
-    match outcome {
+    match outcome.map_err(Refusal::from) {
         Ok(_) => AdminResponse::see(&format!("{}?done={what}", address(side, name))),
-        Err(PhasesError::Moved) => second(visit, &info, form).await,
-        Err(error) => not_done(visit, &info, &error_text(&error)),
+        Err(refusal) if refusal.is_outdated() => second(visit, &info, form).await,
+        Err(refusal) => not_done(visit, &info, &refusal),
     }
 }
 
@@ -85,16 +86,16 @@ pub(super) fn next_phase(now: &PhaseView) -> Option<(&'static str, &'static str)
     }
 }
 
-fn not_done(visit: &PageContext<'_>, info: &PhaseInfo, trouble: &str) -> AdminResponse {
+fn not_done(visit: &PageContext<'_>, info: &PhaseInfo, refusal: &Refusal) -> AdminResponse {
     let words = html! {
-        p { (trouble) "." }
+        p { (refusal) "." }
         p { a.button href=(address(&info.side, &info.operation)) { "Back to the operation" } }
     };
     visit.page(Page::notice(StatusCode::UNPROCESSABLE_ENTITY, "Nothing was changed", words))
 }
 
-fn unknown(visit: &PageContext<'_>, error: &PhasesError) -> AdminResponse {
-    let words =
-        html! { p { (error_text(error)) "." } p { a.button href="/operations" { "All operations" } } };
+fn unknown(visit: &PageContext<'_>, error: PhasesError) -> AdminResponse {
+    let refusal = Refusal::from(error);
+    let words = html! { p { (refusal) "." } p { a.button href="/operations" { "All operations" } } };
     visit.page(Page::notice(StatusCode::NOT_FOUND, "No such operation", words))
 }

@@ -2,6 +2,7 @@
 
 use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, not_done};
 use crate::admin::AdminResponse;
+use crate::operate::Refusal;
 use crate::studio::PageContext;
 use crate::studio::fields::{FormFields, percent_encode};
 use crate::studio::kept;
@@ -16,16 +17,16 @@ use switchback_gateway::token::ClientInfo;
 const NAMED: usize = 12;
 
 /// Parses the requested phase.
-pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, String> {
+pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, Refusal> {
     let name = fields.get("phase");
     let share = fields.get("share").trim();
     // `legacy` and `shadow` have no share. The field may still have that of the previous selection.
     let share = if share.is_empty() || ["legacy", "shadow"].contains(&name) {
         None
     } else {
-        Some(share.parse::<Share>()?)
+        Some(share.parse::<Share>().map_err(Refusal::Invalid)?)
     };
-    Phase::parse(name, share).map_err(|fault| fault.to_string())
+    Phase::parse(name, share).map_err(|error| Refusal::Invalid(error.to_string()))
 }
 
 /// Renders the confirmation page of a transition.
@@ -35,9 +36,9 @@ pub(super) async fn asked_to_move(visit: &PageContext<'_>, info: &PhaseInfo) -> 
         return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
     }
     if visit.query.get("phase") != AS_CONFIGURED
-        && let Err(trouble) = parse_phase(&visit.query)
+        && let Err(refusal) = parse_phase(&visit.query)
     {
-        return not_done(visit, info, &trouble);
+        return not_done(visit, info, &refusal);
     }
     let clients = visit.clients().await;
     let clients = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
@@ -231,8 +232,8 @@ mod tests {
             let shown = phase.to_string();
             let (name, share) = as_fields(&shown).unwrap_or_else(|| panic!("{shown} is read back"));
             assert_eq!(
-                parse_phase(&FormFields::parse(&format!("phase={name}&share={share}"))),
-                Ok(phase),
+                parse_phase(&FormFields::parse(&format!("phase={name}&share={share}"))).ok(),
+                Some(phase),
                 "{shown}"
             );
         }
@@ -241,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_share_that_stood_in_the_field_does_not_keep_an_operation_from_shadow() {
-        assert_eq!(parse_phase(&FormFields::parse("phase=shadow&share=0.5")), Ok(Phase::Shadow));
+        assert_eq!(parse_phase(&FormFields::parse("phase=shadow&share=0.5")).ok(), Some(Phase::Shadow));
         assert!(parse_phase(&FormFields::parse("phase=canary&share=")).is_err());
         assert!(parse_phase(&FormFields::parse("phase=canary&share=2")).is_err());
     }
