@@ -1,7 +1,7 @@
 //! `switchback archive`: fills, counts and clears the gateway's archives.
 
-use super::output::count_noun;
-use super::stored::{Format, SecretRef, StoreArgs, VerbError, block_on, print_json};
+use super::output::{count_noun, list};
+use super::stored::{Format, SecretRef, StoreArgs, VerbError, block_on};
 use crate::app::{self, service_address};
 use crate::config::Config;
 use crate::harvest::{Harvester, new_harvest_row};
@@ -97,12 +97,9 @@ async fn manage(args: ArchiveArgs) -> Result<(), VerbError> {
         ArchiveVerb::Clear(of) => {
             let owner = owner(&store.client(&of.client).await?, of.account);
             let gone = store.archive_clear(&owner, &of.archive, &of.entries).await?;
-            match format {
-                Format::Json => print_json(&json!({"cleared": gone})),
-                Format::Text => {
-                    println!("{} of {} removed from {}", count_noun(gone, "entry"), of.client, of.archive)
-                }
-            }
+            format.print(&json!({"cleared": gone}), || {
+                format!("{} of {} removed from {}", count_noun(gone, "entry"), of.client, of.archive)
+            });
         }
     }
     opened.store.close().await;
@@ -174,10 +171,7 @@ async fn fill(
         store.note(&entry).await?;
         ended.push(run.map_err(|error| VerbError::Run(format!("{}: {error}", harvest.name)))?);
     }
-    match format {
-        Format::Json => print_json(&ended),
-        Format::Text => ended.iter().for_each(|row| println!("{}", line(row))),
-    }
+    format.print(&ended, || list(ended.iter().map(line), ""));
     Ok(())
 }
 
@@ -259,28 +253,17 @@ async fn status(store: &Store, format: Format, client: Option<&str>) -> Result<(
     let mut harvests = store.harvests(only.as_deref()).await?;
     counts.iter_mut().for_each(|count| count.client = name(&count.client));
     harvests.iter_mut().for_each(|row| row.client = name(&row.client));
-    match format {
-        Format::Json => print_json(&json!({"archives": counts, "harvests": harvests})),
-        Format::Text => {
-            let of = |client: &str, account: &str| match account {
-                "" => client.to_owned(),
-                account => format!("{client} ({account})"),
-            };
-            for count in &counts {
-                println!(
-                    "{} {}: {}",
-                    of(&count.client, &count.account),
-                    count.archive,
-                    count_noun(count.entries.unsigned_abs(), "entry")
-                );
-            }
-            for row in &harvests {
-                println!("{} {}", of(&row.client, &row.account), line(row));
-            }
-            if counts.is_empty() && harvests.is_empty() {
-                println!("No entries.");
-            }
-        }
-    }
+    format.print(&json!({"archives": counts, "harvests": harvests}), || {
+        let of = |client: &str, account: &str| match account {
+            "" => client.to_owned(),
+            account => format!("{client} ({account})"),
+        };
+        let counts = counts.iter().map(|count| {
+            let entries = count_noun(count.entries.unsigned_abs(), "entry");
+            format!("{} {}: {entries}", of(&count.client, &count.account), count.archive)
+        });
+        let harvests = harvests.iter().map(|row| format!("{} {}", of(&row.client, &row.account), line(row)));
+        list(counts.chain(harvests), "No entries.")
+    });
     Ok(())
 }

@@ -1,9 +1,11 @@
 //! `switchback brownout`: adds, lists and removes windows in which calls are rejected.
 
-use super::stored::{Format, StoreArgs, VerbError, block_on, confirm, print_json};
+use super::output::list;
+use super::stored::{StoreArgs, VerbError, block_on, confirm};
 use crate::app;
 use crate::config::{DateOrTime, Period};
 use clap::Subcommand;
+use serde_json::json;
 use std::process::ExitCode;
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::retire::{Brownout, NewBrownout, Usage};
@@ -91,22 +93,15 @@ async fn manage(args: BrownoutArgs) -> Result<(), VerbError> {
                 confirm("All calls of all clients would be turned away", "everything")?;
             }
             let added = retirement.add(new).await?;
-            match format {
-                Format::Json => print_json(&added),
-                Format::Text => println!("Added {}.", line(&added, now_ms())),
-            }
+            format.print(&added, || format!("Added {}.", line(&added, now_ms())));
         }
-        BrownoutVerb::List => match (format, retirement.brownouts()) {
-            (Format::Json, all) => print_json(&all),
-            (Format::Text, all) if all.is_empty() => println!("No brownouts."),
-            (Format::Text, all) => all.iter().for_each(|one| println!("{}", line(one, now_ms()))),
-        },
+        BrownoutVerb::List => {
+            let all = retirement.brownouts();
+            format.print(&all, || list(all.iter().map(|one| line(one, now_ms())), "No brownouts."));
+        }
         BrownoutVerb::Remove { id } => {
             retirement.remove(&id).await?;
-            match format {
-                Format::Json => print_json(&serde_json::json!({ "removed": id })),
-                Format::Text => println!("Removed {id}."),
-            }
+            format.print(&json!({ "removed": id }), || format!("Removed {id}."));
         }
     }
     opened.store.close().await;

@@ -1,18 +1,18 @@
 //! `switchback capture`: records live traffic of a running gateway as an HTTP Archive.
 
 use super::admin_port::{AdminArgs, http};
-use super::output::count_noun;
+use super::output::{Progress, count_noun};
 use super::stored::{VerbError, block_on, system_user};
 use crate::admin::OPERATOR;
 use crate::config::Period;
 use serde_json::json;
 use std::fmt;
 use std::fs::{File, Permissions};
-use std::io::{self, IsTerminal, Write};
+use std::io::{self, Write};
 use std::os::unix::fs::{FileExt as _, OpenOptionsExt as _, PermissionsExt as _};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use switchback_engine::har;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
@@ -195,7 +195,7 @@ async fn copy(
     end: impl Future<Output = ()>,
 ) -> io::Result<CaptureSummary> {
     let mut lines = ArchiveLines::new(out);
-    let mut progress = CaptureProgress { is_shown: io::stderr().is_terminal(), told: Instant::now() };
+    let mut progress = Progress::new();
     let mut ending = StopRequest::No;
     tokio::pin!(end);
     let until = tokio::time::sleep(END_WAIT);
@@ -225,7 +225,7 @@ async fn copy(
             // If the gateway stops, the archive is cut off. Keep the entries so far.
             Ok(None) | Err(_) => break,
         }
-        progress.tell(lines.entries);
+        progress.show(format_args!("{} exchanges", lines.entries));
     }
     progress.end();
     lines.finish(!matches!(ending, StopRequest::No))
@@ -310,27 +310,6 @@ impl ArchiveLines {
         let end = self.end.as_deref().unwrap_or(END);
         self.out.finish(end)?;
         Ok(CaptureSummary { exchanges: self.entries, left_out: har::left_out(end) })
-    }
-}
-
-/// Progress on a terminal.
-struct CaptureProgress {
-    is_shown: bool,
-    told: Instant,
-}
-
-impl CaptureProgress {
-    fn tell(&mut self, entries: u64) {
-        if self.is_shown && self.told.elapsed() > Duration::from_millis(500) {
-            self.told = Instant::now();
-            eprint!("\r{entries} exchanges");
-        }
-    }
-
-    fn end(&self) {
-        if self.is_shown {
-            eprint!("\r\x1b[K");
-        }
     }
 }
 

@@ -1,6 +1,7 @@
 //! `switchback client`: enrolled clients, their tokens, and their credentials.
 
-use super::stored::{Format, OAuthArgs, SecretRef, StoreArgs, VerbError, confirm, print_json};
+use super::output::list;
+use super::stored::{Format, OAuthArgs, SecretRef, StoreArgs, VerbError, block_on, confirm};
 use crate::app;
 use crate::config::DateOrTime;
 use clap::Subcommand;
@@ -213,7 +214,7 @@ impl CredentialRef {
 }
 
 pub fn run(args: ClientArgs) -> ExitCode {
-    super::stored::block_on(manage(args))
+    block_on(manage(args))
 }
 
 async fn manage(args: ClientArgs) -> Result<(), VerbError> {
@@ -239,9 +240,16 @@ async fn manage(args: ClientArgs) -> Result<(), VerbError> {
     }
     match args.verb {
         ClientVerb::Add(args) => show_added(format, "Added", &registry.add(new_client(args)?).await?),
-        ClientVerb::List => show_list(format, &registry.list().await?),
+        ClientVerb::List => {
+            let clients = registry.list().await?;
+            format.print(&clients, || list(clients.iter().map(line), "No clients."));
+        }
         ClientVerb::Connect(args) => {
-            show_link(format, &registry.connect(&args.name, args.app.parse()?).await?)
+            let link = registry.connect(&args.name, args.app.parse()?).await?;
+            format.print(&link, || {
+                let ConnectLink { client, expires_at, url, .. } = &link;
+                format!("Open this link to connect {client}, once, before {expires_at}:\n{url}")
+            });
         }
         ClientVerb::Rotate(args) => {
             let token = args.token.as_ref().map(SecretRef::load).transpose()?;
@@ -251,12 +259,8 @@ async fn manage(args: ClientArgs) -> Result<(), VerbError> {
         }
         ClientVerb::Credential(args) => {
             let client = registry.set_credential(&args.name, args.credential.parse()?).await?;
-            match format {
-                Format::Json => print_json(&client),
-                Format::Text => {
-                    println!("Calls of {} to {} go out with it.", client.name, args.credential.side);
-                }
-            }
+            let side = args.credential.side;
+            format.print(&client, || format!("Calls of {} to {side} go out with it.", client.name));
         }
         ClientVerb::Sunset(sunset) => {
             let config = args.store.configuration()?;
@@ -266,13 +270,10 @@ async fn manage(args: ClientArgs) -> Result<(), VerbError> {
                 (sunset.at.0.map(DateOrTime::unix_ms), sunset.deprecated.map(DateOrTime::unix_ms));
             let side = sunset.side.as_deref();
             let set = retirement.set_sunset(&sunset.name, side, at, deprecated, !sunset.silent, None).await?;
-            match (format, set.at_ms) {
-                (Format::Json, _) => print_json(&set),
-                (Format::Text, Some(at)) => {
-                    println!("{} ends for {} at {}.", set.side, set.client, rfc3339(at))
-                }
-                (Format::Text, None) => println!("{} does not end for {}.", set.side, set.client),
-            }
+            format.print(&set, || match set.at_ms {
+                Some(at) => format!("{} ends for {} at {}.", set.side, set.client, rfc3339(at)),
+                None => format!("{} does not end for {}.", set.side, set.client),
+            });
         }
         ClientVerb::Revoke(args) => {
             // Report an unknown client before the confirmation.
@@ -283,39 +284,32 @@ async fn manage(args: ClientArgs) -> Result<(), VerbError> {
                 confirm(&erases, name)?;
             }
             let Revoked { client, at_server } = registry.revoke(&args.name).await?;
-            match format {
-                Format::Json => {
-                    let mut value = json!(client);
-                    value["at_server"] = json!(at_server);
-                    print_json(&value);
-                }
-                Format::Text => println!(
-                    "Revoked {}. A running gateway refuses its tokens within a second. {at_server}",
-                    client.name
-                ),
-            }
+            let mut value = json!(client);
+            value["at_server"] = json!(at_server);
+            format.print(&value, || {
+                let name = client.name;
+                format!("Revoked {name}. A running gateway refuses its tokens within a second. {at_server}")
+            });
         }
         ClientVerb::Retry(args) => {
             let client = registry.retry(&args.name).await?;
-            match format {
-                Format::Json => print_json(&client),
-                Format::Text => println!(
+            format.print(&client, || {
+                format!(
                     "Requested new tokens for {}. A running gateway fetches them within a second; `switchback client list` \
                      lists the outcome.",
                     client.name
-                ),
-            }
+                )
+            });
         }
         ClientVerb::Restore(args) => {
             let client = registry.restore(&args.name).await?;
-            match format {
-                Format::Json => print_json(&client),
-                Format::Text => println!(
+            format.print(&client, || {
+                format!(
                     "Restored {}. What the configuration gives it comes back with the next reload; give other tokens with \
                      `switchback client rotate`, and connect it with `switchback client connect`.",
                     client.name
-                ),
-            }
+                )
+            });
         }
     }
     opened.store.close().await;
@@ -367,39 +361,24 @@ fn new_client(args: AddClientArgs) -> Result<NewClient, VerbError> {
 /// Prints a generated token. This is the only time that it is shown.
 fn show_added(format: Format, done: &str, added: &AddedClient) {
     let token = added.token.as_ref().map(|token| token.expose().as_str());
-    match format {
-        Format::Json => print_json(&json!({ "client": added.client, "token": token })),
-        Format::Text => {
-            println!("{done} {}. {}", added.client.name, goes_out(&added.client));
-            if let Some(token) = token {
-                println!("Token (shown this once): {token}");
-            }
-        }
-    }
+    format.print(&json!({ "client": added.client, "token": token }), || {
+        let token = token.map(|token| format!("\nToken (shown this once): {token}")).unwrap_or_default();
+        format!("{done} {}. {}{token}", added.client.name, goes_out(&added.client))
+    });
 }
 
-fn show_list(format: Format, clients: &[ClientInfo]) {
-    if format == Format::Json {
-        return print_json(&clients);
-    }
-    if clients.is_empty() {
-        println!("No clients.");
-    }
-    for client in clients {
-        let state = match &client.revoked_at {
-            Some(at) => format!("revoked {at}"),
-            None if client.damaged => "damaged: its row was changed outside of Switchback".to_owned(),
-            None if client.left_configuration => {
-                format!("{}  not in the configuration any more, and known all the same", standing(client))
-            }
-            None => standing(client),
-        };
-        let company = client.company.as_deref().map(|id| format!("  company {id}")).unwrap_or_default();
-        println!("{:<24} {state}{company}", client.name);
-        if let Some(warning) = client.grant.warning {
-            println!("{:<24} warning: {warning}", "");
+fn line(client: &ClientInfo) -> String {
+    let state = match &client.revoked_at {
+        Some(at) => format!("revoked {at}"),
+        None if client.damaged => "damaged: its row was changed outside of Switchback".to_owned(),
+        None if client.left_configuration => {
+            format!("{}  not in the configuration any more, and known all the same", standing(client))
         }
-    }
+        None => standing(client),
+    };
+    let company = client.company.as_deref().map(|id| format!("  company {id}")).unwrap_or_default();
+    let warning = client.grant.warning.map(|warning| format!("\n{:<24} warning: {warning}", ""));
+    format!("{:<24} {state}{company}{}", client.name, warning.unwrap_or_default())
 }
 
 /// Describes the credentials of a client in a sentence.
@@ -428,18 +407,6 @@ fn standing(client: &ClientInfo) -> String {
         format!("{} {}{since}", credential.side, credential.state.name())
     });
     grant.into_iter().chain(credentials).collect::<Vec<_>>().join("  ")
-}
-
-fn show_link(format: Format, link: &ConnectLink) {
-    match format {
-        Format::Json => print_json(link),
-        Format::Text => {
-            println!(
-                "Open this link to connect {}, once, before {}:\n{}",
-                link.client, link.expires_at, link.url
-            );
-        }
-    }
 }
 
 #[cfg(test)]

@@ -1,12 +1,12 @@
 //! `switchback events`: lists, retries and drops undelivered events.
 
-use super::output::count_noun;
-use super::stored::{Format, StoreArgs, VerbError, block_on, print_json};
+use super::output::{count_noun, list};
+use super::stored::{StoreArgs, VerbError, block_on};
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
 use switchback_gateway::clock::rfc3339;
-use switchback_gateway::store::EventChoice;
+use switchback_gateway::store::{EventChoice, EventSummary};
 
 /// Arguments of `switchback events`.
 #[derive(clap::Args)]
@@ -73,43 +73,31 @@ pub fn run(args: EventsArgs) -> ExitCode {
 async fn manage(args: EventsArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
     let (store, format) = (&opened.store, args.store.format);
-    let told = |word: &str, count: u64| match format {
-        Format::Json => print_json(&json!({ word: count })),
-        Format::Text => println!("{} {word}", count_noun(count, "event")),
+    let print_count = |word: &str, count: u64| {
+        format.print(&json!({ word: count }), || format!("{} {word}", count_noun(count, "event")));
     };
     match args.verb {
-        EventsVerb::List(list) => {
-            let count = usize::try_from(list.limit).unwrap_or(usize::MAX);
-            let events = store.events(list.receiver.as_deref(), list.dead, count).await?;
-            match format {
-                Format::Json => print_json(&events),
-                Format::Text if events.is_empty() => println!("No events."),
-                Format::Text => {
-                    for event in &events {
-                        let failure =
-                            event.failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
-                        println!(
-                            "{} {} {} {} since {}, {}{failure}",
-                            event.id,
-                            event.receiver,
-                            event.event,
-                            event.state,
-                            rfc3339(event.came_ms),
-                            count_noun(event.attempts.unsigned_abs(), "failed attempt")
-                        );
-                    }
-                }
-            }
+        EventsVerb::List(of) => {
+            let count = usize::try_from(of.limit).unwrap_or(usize::MAX);
+            let events = store.events(of.receiver.as_deref(), of.dead, count).await?;
+            format.print(&events, || list(events.iter().map(line), "No events."));
         }
         EventsVerb::Retry(of) => {
             let choice = EventChoice { receiver: of.receiver, ids: of.ids };
-            told("retried", store.events_retry(&choice).await?);
+            print_count("retried", store.events_retry(&choice).await?);
         }
         EventsVerb::Drop(of) => {
             let choice = EventChoice { receiver: of.receiver, ids: of.ids };
-            told("dropped", store.events_drop(&choice).await?);
+            print_count("dropped", store.events_drop(&choice).await?);
         }
     }
     opened.store.close().await;
     Ok(())
+}
+
+fn line(event: &EventSummary) -> String {
+    let EventSummary { id, receiver, event: name, state, .. } = event;
+    let failure = event.failure.as_ref().map_or_else(String::new, |why| format!(": {why}"));
+    let attempts = count_noun(event.attempts.unsigned_abs(), "failed attempt");
+    format!("{id} {receiver} {name} {state} since {}, {attempts}{failure}", rfc3339(event.came_ms))
 }

@@ -1,7 +1,7 @@
 //! `switchback key`: generates and rotates the sealing key.
 
-use super::output::count_noun;
-use super::stored::{Format, StoreArgs, VerbError, print_json};
+use super::output::{count_noun, list};
+use super::stored::{StoreArgs, VerbError, block_on};
 use clap::Subcommand;
 use std::process::ExitCode;
 use switchback_gateway::store::seal::SealingKey;
@@ -43,25 +43,18 @@ pub fn run(args: KeyArgs) -> ExitCode {
             println!("{}", SealingKey::generate().expose());
             ExitCode::SUCCESS
         }
-        KeyVerb::Rotate(args) => super::stored::block_on(rotate(args)),
+        KeyVerb::Rotate(args) => block_on(rotate(args)),
     }
 }
 
 async fn rotate(args: RotateKeyArgs) -> Result<(), VerbError> {
     let opened = args.store.open().await?;
     let done = opened.store.reseal().await?;
-    match args.store.format {
-        Format::Json => print_json(&done),
-        Format::Text => {
-            println!("Sealed {} with key {}.", count_noun(done.values, "value"), done.key);
-            for retired in &done.retired {
-                println!("Key {retired} is no longer needed; remove it from the configuration.");
-            }
-            if done.retired.is_empty() {
-                println!("It was the only key already.");
-            }
-        }
-    }
+    args.store.format.print(&done, || {
+        let retired = |key| format!("Key {key} is no longer needed; remove it from the configuration.");
+        let retired = list(done.retired.iter().map(retired), "It was the only key already.");
+        format!("Sealed {} with key {}.\n{retired}", count_noun(done.values, "value"), done.key)
+    });
     opened.store.close().await;
     Ok(())
 }

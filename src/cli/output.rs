@@ -7,7 +7,8 @@
 
 use super::pack::COULD_NOT_RUN;
 use std::fmt::Arguments;
-use std::io::{self, ErrorKind, Write as _};
+use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::time::{Duration, Instant};
 
 macro_rules! print {
     ($($arg:tt)*) => { $crate::cli::output::print_out(format_args!($($arg)*)) };
@@ -36,6 +37,39 @@ pub(super) fn count_noun(number: impl Into<u64>, noun: &str) -> String {
         (1, _) => format!("1 {noun}"),
         (number, Some(stem)) => format!("{number} {stem}ries"),
         (number, None) => format!("{number} {noun}s"),
+    }
+}
+
+/// Joins the lines of a list. `none` is the line of an empty one.
+pub(super) fn list(lines: impl Iterator<Item = String>, none: &str) -> String {
+    let lines: Vec<String> = lines.collect();
+    if lines.is_empty() { none.to_owned() } else { lines.join("\n") }
+}
+
+/// A line on a terminal that is rewritten as the work proceeds.
+pub(super) struct Progress {
+    is_shown: bool,
+    written: Instant,
+}
+
+impl Progress {
+    pub(super) fn new() -> Progress {
+        Progress { is_shown: io::stderr().is_terminal(), written: Instant::now() }
+    }
+
+    /// Rewrites the line if half a second has passed.
+    pub(super) fn show(&mut self, text: Arguments<'_>) {
+        if self.is_shown && self.written.elapsed() > Duration::from_millis(500) {
+            self.written = Instant::now();
+            eprint!("\r{text}");
+        }
+    }
+
+    /// Erases the line.
+    pub(super) fn end(&self) {
+        if self.is_shown {
+            eprint!("\r\x1b[K");
+        }
     }
 }
 

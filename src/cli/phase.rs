@@ -1,10 +1,11 @@
 //! `switchback phase`: lists and changes the phases of operations while gateways serve.
 
-use super::stored::{Format, StoreArgs, VerbError, block_on, print_json};
+use super::output::list;
+use super::stored::{Format, StoreArgs, VerbError, block_on};
 use crate::app;
 use clap::Subcommand;
 use std::process::ExitCode;
-use switchback_gateway::shadow::{Phase, PhaseChange, PhaseInfo, PhaseView, Phases, Share, Transition};
+use switchback_gateway::shadow::{Phase, PhaseChange, PhaseInfo, PhaseView, Share, Transition};
 
 /// Arguments of `switchback phase`.
 #[derive(clap::Args)]
@@ -93,7 +94,10 @@ async fn manage(args: PhaseArgs) -> Result<(), VerbError> {
     let file = args.store.file().map(ToOwned::to_owned);
     let phases = app::phases(&config, opened.store.clone(), file).await?;
     match args.verb {
-        PhaseVerb::List => show_list(format, &phases.list()),
+        PhaseVerb::List => {
+            let all = phases.list();
+            format.print(&all, || list(all.iter().map(line), "No operations."));
+        }
         PhaseVerb::Set(args) => {
             let phase =
                 Phase::parse(&args.phase, args.share).map_err(|fault| VerbError::Usage(fault.to_string()))?;
@@ -106,25 +110,17 @@ async fn manage(args: PhaseArgs) -> Result<(), VerbError> {
             let word = args.why.word(&by);
             show(format, &phases.set_by_word(side, &args.of.operation, None, word).await?);
         }
-        PhaseVerb::Transitions { count } => show_transitions(format, &phases, count).await?,
+        PhaseVerb::Transitions { count } => {
+            let all = phases.transitions(count).await?;
+            format.print(&all, || list(all.iter().map(transition_lines), "No transitions."));
+        }
     }
     opened.store.close().await;
     Ok(())
 }
 
-fn show_list(format: Format, operations: &[PhaseInfo]) {
-    match format {
-        Format::Json => print_json(&operations),
-        Format::Text if operations.is_empty() => println!("No operations."),
-        Format::Text => operations.iter().for_each(|info| println!("{}", line(info))),
-    }
-}
-
 fn show(format: Format, info: &PhaseInfo) {
-    match format {
-        Format::Json => print_json(info),
-        Format::Text => println!("{}", line(info)),
-    }
+    format.print(info, || line(info));
 }
 
 fn line(info: &PhaseInfo) -> String {
@@ -143,27 +139,14 @@ fn words(shown: &PhaseView) -> String {
     }
 }
 
-async fn show_transitions(format: Format, phases: &Phases, count: u32) -> Result<(), VerbError> {
-    let transitions = phases.transitions(count).await?;
-    if format == Format::Json {
-        print_json(&transitions);
-        return Ok(());
-    }
-    if transitions.is_empty() {
-        println!("No transitions.");
-    }
-    transitions.iter().for_each(|one| print!("{}", transition_lines(one)));
-    Ok(())
-}
-
 fn transition_lines(one: &Transition) -> String {
     let who = if one.who.is_empty() { String::new() } else { format!(", {}", one.who) };
     let mut lines = format!(
-        "{}  {} {}: {} → {}, by the {}{who}\n",
+        "{}  {} {}: {} → {}, by the {}{who}",
         one.at, one.side, one.operation, one.from, one.to, one.by
     );
     if !one.evidence.is_empty() {
-        lines += &format!("    {}\n", one.evidence);
+        lines += &format!("\n    {}", one.evidence);
     }
     lines
 }
@@ -211,9 +194,9 @@ mod tests {
         let moved = "2026-01-02T00:00:00Z  v2 GET /things: shadow → canary 0.1, by the ";
         assert_eq!(
             transition_lines(&one),
-            format!("{moved}operator, Edsger (command line)\n    it is ready\n")
+            format!("{moved}operator, Edsger (command line)\n    it is ready")
         );
         (one.by, one.who, one.evidence) = ("gate".to_owned(), String::new(), String::new());
-        assert_eq!(transition_lines(&one), format!("{moved}gate\n"));
+        assert_eq!(transition_lines(&one), format!("{moved}gate"));
     }
 }

@@ -28,6 +28,16 @@ pub enum Format {
     Json,
 }
 
+impl Format {
+    /// Prints a result as JSON, or as text without its last line break.
+    pub fn print(self, value: &impl Serialize, text: impl FnOnce() -> String) {
+        match self {
+            Format::Json => print_json(value),
+            Format::Text => println!("{}", text()),
+        }
+    }
+}
+
 /// Which store to work on. A running gateway may stay running: it sees changes within a second.
 #[derive(clap::Args, Clone)]
 pub struct StoreArgs {
