@@ -31,12 +31,9 @@ enum CheckFormat {
     Json,
 }
 
-pub fn run(args: &CheckArgs) -> ExitCode {
+pub fn run(args: &CheckArgs) -> Result<ExitCode, ExitCode> {
     let start = Instant::now();
-    let compiled = match args.pack.compile() {
-        Ok(compiled) => compiled,
-        Err(code) => return code,
-    };
+    let compiled = args.pack.compile()?;
     let took = start.elapsed();
     let said = match args.format {
         CheckFormat::Text => {
@@ -48,7 +45,8 @@ pub fn run(args: &CheckArgs) -> ExitCode {
     };
     print!("{said}");
     let warned = args.deny_warnings && compiled.findings.count(Severity::Warning) > 0;
-    if compiled.findings.has_errors() || warned { ExitCode::from(HAS_FINDINGS) } else { ExitCode::SUCCESS }
+    let has_findings = compiled.findings.has_errors() || warned;
+    Ok(if has_findings { ExitCode::from(HAS_FINDINGS) } else { ExitCode::SUCCESS })
 }
 
 /// Renders the summary:

@@ -1,8 +1,8 @@
 //! `switchback explain`: prints how a request is translated.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg};
+use super::pack::{HAS_FINDINGS, PackArg, could_not_use, fail};
 use bytes::Bytes;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
 use switchback_engine::translate::{Env, Event, Next, Request, Run, Settings, document};
@@ -27,66 +27,53 @@ pub struct ExplainArgs {
     body: Option<PathBuf>,
 }
 
-pub fn run(args: &ExplainArgs) -> ExitCode {
-    let pack = match args.pack.pack() {
-        Ok(pack) => pack,
-        Err(code) => return code,
+pub fn run(args: &ExplainArgs) -> Result<ExitCode, ExitCode> {
+    let pack = args.pack.pack()?;
+    let said = match args.request.trim().strip_prefix("event ") {
+        Some(name) => event(&pack, name.trim(), args)?,
+        None => request(&pack, args)?,
     };
-    if let Some(name) = args.request.trim().strip_prefix("event ") {
-        return event(&pack, name.trim(), args.body.as_deref());
+    print!("{said}");
+    Ok(ExitCode::SUCCESS)
+}
+
+impl ExplainArgs {
+    fn read_body(&self) -> Result<Option<Vec<u8>>, ExitCode> {
+        let read = |path: &PathBuf| std::fs::read(path).map_err(|error| could_not_use(path, &error));
+        self.body.as_ref().map(read).transpose()
     }
-    let at = match find(&pack, &args.request) {
-        Ok(at) => at,
-        Err(message) => {
-            eprintln!("{message}");
-            return ExitCode::from(HAS_FINDINGS);
-        }
-    };
+}
+
+/// Explains the route of a request.
+fn request(pack: &Arc<Pack>, args: &ExplainArgs) -> Result<String, ExitCode> {
+    let at = find(pack, &args.request).map_err(|why| fail(HAS_FINDINGS, why))?;
     let route = &pack.directions[at.serves].routes[at.route];
-    let mut said = plan::explain(&pack, at.serves, route);
+    let mut said = plan::explain(pack, at.serves, route);
     for instead in &route.instead {
         let setting = &pack.settings[usize::from(instead.setting)].name;
         said.push_str(&format!("\nwhile {setting} is on:\n"));
-        said.push_str(&plan::explain(&pack, at.serves, &instead.route));
+        said.push_str(&plan::explain(pack, at.serves, &instead.route));
     }
-    if let Some(path) = &args.body {
-        match std::fs::read(path) {
-            Ok(body) => said.push_str(&first_step(&pack, at, body)),
-            Err(error) => {
-                eprintln!("{}: {error}", path.display());
-                return ExitCode::from(COULD_NOT_RUN);
-            }
-        }
+    if let Some(body) = args.read_body()? {
+        said.push_str(&first_step(pack, at, body));
     }
-    write(&said)
-}
-
-fn write(said: &str) -> ExitCode {
-    print!("{said}");
-    ExitCode::SUCCESS
+    Ok(said)
 }
 
 /// Explains the events with this name, on the sending or the receiving side.
-fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
+fn event(pack: &Pack, name: &str, args: &ExplainArgs) -> Result<String, ExitCode> {
     let Some(events) = &pack.events else {
-        eprintln!("the pack carries no events");
-        return ExitCode::from(HAS_FINDINGS);
+        return Err(fail(HAS_FINDINGS, "the pack carries no events"));
     };
     let is_told = |route: &EventRoute| route.delivered().is_some_and(|told| **told.name == *name);
     let found: Vec<&EventRoute> =
         events.routes.iter().filter(|route| *route.sent == *name || is_told(route)).collect();
     if found.is_empty() {
         let known: Vec<&str> = events.routes.iter().map(|route| &*route.sent).collect();
-        eprintln!("the pack has no event `{name}`; the events are {}", known.join(", "));
-        return ExitCode::from(HAS_FINDINGS);
+        let why = format!("the pack has no event `{name}`; the events are {}", known.join(", "));
+        return Err(fail(HAS_FINDINGS, why));
     }
-    let body = match body.map(|path| std::fs::read(path).map_err(|error| (path, error))).transpose() {
-        Ok(body) => body,
-        Err((path, error)) => {
-            eprintln!("{}: {error}", path.display());
-            return ExitCode::from(COULD_NOT_RUN);
-        }
-    };
+    let body = args.read_body()?;
     let mut said = String::new();
     for route in found {
         said.push_str(&plan::explain_event(pack, events, route));
@@ -95,7 +82,7 @@ fn event(pack: &Pack, name: &str, body: Option<&Path>) -> ExitCode {
             said.push_str(&format!("{} receivers get: {made}\n", given(pack)));
         }
     }
-    write(&said)
+    Ok(said)
 }
 
 /// Translates a body with the pack's default settings.

@@ -1,7 +1,7 @@
 //! `switchback pack export`: writes the built-in pack to a folder.
 
 use super::output::count_noun;
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
+use super::pack::{HAS_FINDINGS, could_not_use, fail};
 use crate::app::builtin;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -24,26 +24,21 @@ enum ExportVerb {
     },
 }
 
-pub fn run(args: &ExportArgs) -> ExitCode {
+pub fn run(args: &ExportArgs) -> Result<ExitCode, ExitCode> {
     let ExportVerb::Export { folder } = &args.verb;
-    match is_free(folder) {
-        Ok(true) => {}
-        Ok(false) => {
-            eprintln!("{} is not empty; nothing was written", folder.display());
-            return ExitCode::from(HAS_FINDINGS);
-        }
-        Err(error) => return could_not(folder, &error),
+    if !is_free(folder).map_err(|error| could_not_use(folder, &error))? {
+        let why = format!("{} is not empty; nothing was written", folder.display());
+        return Err(fail(HAS_FINDINGS, why));
     }
     let source = builtin::source();
     for (name, content) in source.files() {
         let path = folder.join(name);
         let written = path.parent().map_or(Ok(()), std::fs::create_dir_all);
-        if let Err(error) = written.and_then(|()| std::fs::write(&path, content)) {
-            return could_not(&path, &error);
-        }
+        let written = written.and_then(|()| std::fs::write(&path, content));
+        written.map_err(|error| could_not_use(&path, &error))?;
     }
     println!("{} in {}", count_noun(source.files().len() as u64, "file"), folder.display());
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Returns whether the folder is missing or empty, so that no file is overwritten.
@@ -53,9 +48,4 @@ fn is_free(folder: &Path) -> io::Result<bool> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),
         Err(error) => Err(error),
     }
-}
-
-fn could_not(path: &Path, error: &io::Error) -> ExitCode {
-    eprintln!("{}: {error}", path.display());
-    ExitCode::from(COULD_NOT_RUN)
 }

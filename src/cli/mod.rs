@@ -113,29 +113,34 @@ pub fn main() -> ExitCode {
         Verb::Archive(args) => archive::run(args),
         Verb::Brownout(args) => brownout::run(args),
         Verb::Capture(args) => capture::run(&args),
-        Verb::Check(args) => check::run(&args),
+        Verb::Check(args) => exit_code(check::run(&args)),
         Verb::Client(args) => client::run(args),
         Verb::Completions(args) => completions::run(&args),
         Verb::Diff(args) => diff::run(args),
         Verb::Events(args) => events::run(args),
-        Verb::Explain(args) => explain::run(&args),
+        Verb::Explain(args) => exit_code(explain::run(&args)),
         Verb::Init(args) => init::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Man(args) => man::run(&args),
-        Verb::Pack(args) => export::run(&args),
+        Verb::Pack(args) => exit_code(export::run(&args)),
         Verb::Phase(args) => phase::run(args),
-        Verb::Replay(args) => replay::run(&args),
-        Verb::Report(args) => report::run(&args),
+        Verb::Replay(args) => exit_code(replay::run(&args)),
+        Verb::Report(args) => exit_code(report::run(&args)),
         #[cfg(feature = "sandbox")]
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => serve::run(&args),
         #[cfg(feature = "sandbox")]
         Verb::Sandbox(args) => sandbox::run(args),
-        Verb::Schema(args) => schema::run(&args),
-        Verb::Test(args) => test::run(&args),
+        Verb::Schema(args) => exit_code(schema::run(&args)),
+        Verb::Test(args) => exit_code(test::run(&args)),
         Verb::Unknown(args) => unknown::run(&args),
         Verb::Usage(args) => usage::run(args),
     }
+}
+
+/// Returns the exit code of a verb, which has reported its failure.
+fn exit_code(outcome: Result<ExitCode, ExitCode>) -> ExitCode {
+    outcome.unwrap_or_else(|failed| failed)
 }
 
 /// Replaces an invalid value in errors.

@@ -3,6 +3,7 @@
 use super::output::count_noun;
 use crate::app::builtin::{self, BUILT_IN};
 use serde_json::json;
+use std::fmt::Display;
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -30,6 +31,17 @@ pub(super) const HAS_FINDINGS: u8 = 1;
 /// Exit code: the verb could not run.
 pub(super) const COULD_NOT_RUN: u8 = 3;
 
+/// Reports why a verb failed. Returns its exit code.
+pub(super) fn fail(code: u8, why: impl Display) -> ExitCode {
+    eprintln!("{why}");
+    ExitCode::from(code)
+}
+
+/// Reports that a file or folder cannot be read or written.
+pub(super) fn could_not_use(path: &Path, error: &impl Display) -> ExitCode {
+    fail(COULD_NOT_RUN, format_args!("{}: {error}", path.display()))
+}
+
 impl PackArg {
     /// Returns the folder of the pack; `None` for the built-in one.
     pub fn folder(&self) -> Option<&Path> {
@@ -40,13 +52,8 @@ impl PackArg {
     /// Reads and compiles the pack.
     pub fn compile(&self) -> Result<Compiled, ExitCode> {
         let Some(folder) = self.folder() else { return Ok(compile(&builtin::source())) };
-        match PackSource::from_dir(folder) {
-            Ok(source) => Ok(compile(&source)),
-            Err(error) => {
-                eprintln!("{}: {error}", folder.display());
-                Err(ExitCode::from(COULD_NOT_RUN))
-            }
-        }
+        let source = PackSource::from_dir(folder).map_err(|error| could_not_use(folder, &error))?;
+        Ok(compile(&source))
     }
 
     fn name(&self) -> String {
@@ -59,8 +66,7 @@ impl PackArg {
         compiled.pack.clone().ok_or_else(|| {
             eprint!("{}", render_findings(&compiled, io::stderr().is_terminal()));
             let errors = compiled.findings.count(Severity::Error) as u64;
-            eprintln!("{} in {}", count_noun(errors, "error"), self.name());
-            ExitCode::from(HAS_FINDINGS)
+            fail(HAS_FINDINGS, format_args!("{} in {}", count_noun(errors, "error"), self.name()))
         })
     }
 }

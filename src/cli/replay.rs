@@ -1,17 +1,16 @@
 //! `switchback replay`: replays recorded traffic through a pack that may have changed.
 
-use super::output::count_noun;
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
+use super::output::{Progress, count_noun};
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg, fail};
 use crate::replay::{Fronts, Live, ReplayChange, ReplayOutcome, ReplayVerdict, Replayer};
 use serde_json::json;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::fs::File;
-use std::io::{self, IsTerminal, Read};
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 use switchback_engine::har::{self, Exchange, Malformed};
 use switchback_engine::redact::Salt;
 use switchback_gateway::http_client::ServiceAddress;
@@ -87,25 +86,15 @@ enum ReplayFormat {
     Json,
 }
 
-pub fn run(args: &ReplayArgs) -> ExitCode {
-    let pack = match args.pack.pack() {
-        Ok(pack) => pack,
-        Err(code) => return code,
+pub fn run(args: &ReplayArgs) -> Result<ExitCode, ExitCode> {
+    let failed = |why: String| fail(COULD_NOT_RUN, format_args!("switchback replay: {why}"));
+    let tally = replay(args, args.pack.pack()?).map_err(failed)?;
+    let said = match args.format {
+        ReplayFormat::Text => tally.text(args.upstream.is_some()),
+        ReplayFormat::Json => format!("{:#}\n", tally.to_json()),
     };
-    match replay(args, pack) {
-        Ok(tally) => {
-            let said = match args.format {
-                ReplayFormat::Text => tally.text(args.upstream.is_some()),
-                ReplayFormat::Json => format!("{:#}\n", tally.to_json()),
-            };
-            print!("{said}");
-            tally.exit_code(if args.strict { Some(0.0) } else { args.max_unknown })
-        }
-        Err(message) => {
-            eprintln!("switchback replay: {message}");
-            ExitCode::from(COULD_NOT_RUN)
-        }
-    }
+    print!("{said}");
+    Ok(tally.exit_code(if args.strict { Some(0.0) } else { args.max_unknown }))
 }
 
 fn replay(args: &ReplayArgs, pack: Arc<Pack>) -> Result<ReplayTally, String> {
@@ -118,11 +107,11 @@ fn replay(args: &ReplayArgs, pack: Arc<Pack>) -> Result<ReplayTally, String> {
     let replayer = Replayer::new(pack, settings, fronts, Salt::new(salt));
     let input = open(&args.archive).map_err(|error| format!("{}: {error}", args.archive.display()))?;
     let mut tally = ReplayTally::new(args.show);
-    let mut progress = ReplayProgress::new();
+    let mut progress = Progress::new();
     let outcome = match &args.upstream {
         None => har::parse(input, |entry| {
             tally.add(entry, |exchange| replayer.offline(exchange));
-            progress.tell(&tally);
+            tally.show(&mut progress);
         }),
         Some(upstream) => {
             let headers =
@@ -135,7 +124,7 @@ fn replay(args: &ReplayArgs, pack: Arc<Pack>) -> Result<ReplayTally, String> {
             let runtime = runtime.map_err(|error| format!("no run time: {error}"))?;
             har::parse(input, |entry| {
                 tally.add(entry, |exchange| runtime.block_on(live.run(&replayer, exchange)));
-                progress.tell(&tally);
+                tally.show(&mut progress);
             })
         }
     };
@@ -186,31 +175,6 @@ fn expand_variables(text: &str) -> Result<String, String> {
         rest = after;
     }
     Ok(out + rest)
-}
-
-/// Progress on a terminal.
-struct ReplayProgress {
-    is_shown: bool,
-    told: Instant,
-}
-
-impl ReplayProgress {
-    fn new() -> ReplayProgress {
-        ReplayProgress { is_shown: io::stderr().is_terminal(), told: Instant::now() }
-    }
-
-    fn tell(&mut self, tally: &ReplayTally) {
-        if self.is_shown && self.told.elapsed() > Duration::from_millis(500) {
-            self.told = Instant::now();
-            eprint!("\r{} exchanges, {} changed", tally.exchanges, tally.total.changed);
-        }
-    }
-
-    fn end(&self) {
-        if self.is_shown {
-            eprint!("\r\x1b[K");
-        }
-    }
 }
 
 #[derive(Clone, Debug, Default)]
@@ -296,6 +260,10 @@ impl ReplayTally {
         if matches!(outcome.verdict, ReplayVerdict::Changed(_)) && self.changed.len() < self.show {
             self.changed.push((self.exchanges, exchange, outcome));
         }
+    }
+
+    fn show(&self, progress: &mut Progress) {
+        progress.show(format_args!("{} exchanges, {} changed", self.exchanges, self.total.changed));
     }
 
     fn count(&mut self, outcome: &ReplayOutcome) {

@@ -1,7 +1,7 @@
 //! `switchback report`: prints the operations, fields and values that a pack preserves, changes,
 //! loses and refuses.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg};
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg, fail};
 use std::process::ExitCode;
 use std::sync::Arc;
 use switchback_plan as plan;
@@ -29,30 +29,21 @@ enum ReportFormat {
     Json,
 }
 
-pub fn run(args: &ReportArgs) -> ExitCode {
-    let mut pack = match args.pack.pack() {
-        Ok(pack) => pack,
-        Err(code) => return code,
-    };
+pub fn run(args: &ReportArgs) -> Result<ExitCode, ExitCode> {
+    let mut pack = args.pack.pack()?;
     if !args.settings.is_empty() {
-        match (args.settings.resolve(&pack), Arc::get_mut(&mut pack)) {
-            (Ok(settings), Some(own)) => drop(settings.choose(own)),
-            (Err(why), _) => {
-                eprintln!("{why}");
-                return ExitCode::from(HAS_FINDINGS);
-            }
-            (_, None) => return ExitCode::from(COULD_NOT_RUN),
-        }
+        let settings = args.settings.resolve(&pack).map_err(|why| fail(HAS_FINDINGS, why))?;
+        let own = Arc::get_mut(&mut pack).ok_or(ExitCode::from(COULD_NOT_RUN))?;
+        drop(settings.choose(own));
     }
     let report = plan::report(&pack);
     let said = match args.format {
         ReportFormat::Text => report.text(),
         ReportFormat::Markdown => report.markdown(),
-        ReportFormat::Json => match serde_json::to_string_pretty(&report) {
-            Ok(json) => json + "\n",
-            Err(_) => return ExitCode::from(COULD_NOT_RUN),
-        },
+        ReportFormat::Json => {
+            serde_json::to_string_pretty(&report).map_err(|_| ExitCode::from(COULD_NOT_RUN))? + "\n"
+        }
     };
     print!("{said}");
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }

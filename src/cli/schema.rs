@@ -1,6 +1,6 @@
 //! `switchback schema`: prints JSON Schemas, for completion and checks in editors.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS};
+use super::pack::{HAS_FINDINGS, could_not_use, fail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::mapping::load::{self, PackSource};
@@ -33,14 +33,8 @@ enum Of {
     Config,
 }
 
-pub fn run(args: &SchemaArgs) -> ExitCode {
-    let sides = match args.pack.as_deref().map(sides).transpose() {
-        Ok(sides) => sides,
-        Err((message, code)) => {
-            eprintln!("{message}");
-            return ExitCode::from(code);
-        }
-    };
+pub fn run(args: &SchemaArgs) -> Result<ExitCode, ExitCode> {
+    let sides = args.pack.as_deref().map(sides).transpose()?;
     let sides = sides.as_ref().map(|sides| sides.each_ref().map(String::as_str));
     let schema = match args.of {
         Of::Mapping => schema::mapping(sides),
@@ -48,15 +42,14 @@ pub fn run(args: &SchemaArgs) -> ExitCode {
         Of::Config => crate::config::schema(),
     };
     println!("{schema:#}");
-    ExitCode::SUCCESS
+    Ok(ExitCode::SUCCESS)
 }
 
-/// Returns the names of a pack's sides. The error is a message and an exit code.
-fn sides(folder: &Path) -> Result<[String; 2], (String, u8)> {
-    let source = PackSource::from_dir(folder)
-        .map_err(|error| (format!("{}: {error}", folder.display()), COULD_NOT_RUN))?;
+/// Returns the names of a pack's sides.
+fn sides(folder: &Path) -> Result<[String; 2], ExitCode> {
+    let source = PackSource::from_dir(folder).map_err(|error| could_not_use(folder, &error))?;
     load::sides(&source).ok_or_else(|| {
-        let message = format!("{}: the sides cannot be read; `switchback check` says why", folder.display());
-        (message, HAS_FINDINGS)
+        let why = format!("{}: the sides cannot be read; `switchback check` says why", folder.display());
+        fail(HAS_FINDINGS, why)
     })
 }

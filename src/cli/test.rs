@@ -1,7 +1,7 @@
 //! `switchback test`: runs the examples of a pack.
 
 use super::output::count_noun;
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, render_findings};
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, fail, render_findings};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -36,14 +36,11 @@ enum Format {
     Json,
 }
 
-pub fn run(args: &Args) -> ExitCode {
-    let compiled = match args.pack.compile() {
-        Ok(compiled) => compiled,
-        Err(code) => return code,
-    };
+pub fn run(args: &Args) -> Result<ExitCode, ExitCode> {
+    let compiled = args.pack.compile()?;
     let Some(pack) = &compiled.pack else {
         eprint!("{}", render_findings(&compiled, io::stderr().is_terminal()));
-        return ExitCode::from(HAS_FINDINGS);
+        return Err(ExitCode::from(HAS_FINDINGS));
     };
     let contracts = compiled.contracts.as_ref();
     let made = contracts.map(|contracts| kept::examples(pack, contracts)).unwrap_or_default();
@@ -54,16 +51,11 @@ pub fn run(args: &Args) -> ExitCode {
     };
     print!("{said}");
     if args.bless {
-        let Some(folder) = args.pack.folder() else {
-            eprintln!("the pack that is built in cannot be filled in: name a folder");
-            return ExitCode::from(COULD_NOT_RUN);
-        };
-        if let Err(error) = bless(&compiled, &report, folder) {
-            eprintln!("{error}");
-            return ExitCode::from(COULD_NOT_RUN);
-        }
+        let built_in = "the pack that is built in cannot be filled in: name a folder";
+        let folder = args.pack.folder().ok_or_else(|| fail(COULD_NOT_RUN, built_in))?;
+        bless(&compiled, &report, folder).map_err(|error| fail(COULD_NOT_RUN, error))?;
     }
-    if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) }
+    Ok(if report.is_good() { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) })
 }
 
 /// Fills in the open values of all examples that pass.
