@@ -16,31 +16,26 @@ use crate::admin::{self, Admin, Area, Board, PackStatus, SessionPolicy, Status};
 use crate::config::{self, Config};
 use crate::playground::PlaygroundSession;
 use arc_swap::ArcSwap;
-use assemble::Services;
 pub use assemble::service_address;
 pub use examine::{Examined, Try, examine};
-use reload::Reloader;
+use pack::{LoadedPack, PackError};
 pub use reload::TAKE_A_RESTART;
+use reload::{Reloader, WatchedFiles};
 use std::io;
 use std::net::SocketAddr;
 use std::num::NonZero;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_gateway::capture::Tap;
 use switchback_gateway::clients;
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
-use switchback_gateway::proxy::calls::retry::Budget;
-use switchback_gateway::proxy::headers::Pseudonym;
-use switchback_gateway::proxy::program::CurrentProgram;
-use switchback_gateway::proxy::stack;
-use switchback_gateway::proxy::unknown_calls::UnknownCalls;
+use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::proxy::upstream::UpstreamError;
-use switchback_gateway::retire::{Retirement, Usage};
+use switchback_gateway::retire::Retirement;
 use switchback_gateway::server::{self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, Unclaimed};
-use switchback_gateway::shadow::{self, Archive, Phases, Shadow};
+use switchback_gateway::shadow::{self, Archive, Phases};
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{self, Ensured, GrantFlow, MissingStore, Store, StoreError};
 use switchback_gateway::telemetry::metrics;
@@ -48,13 +43,12 @@ use switchback_gateway::telemetry::otlp::OtlpError;
 use switchback_gateway::tls::{self, ServerCertificate, TlsError};
 use switchback_gateway::token::{
     self, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, TokenEndpoint,
-    Tokens,
 };
+use switchback_gateway::{BuildError, Gateway, GatewayBuilder, GatewayParts};
 use tokio::sync::{Mutex, Notify};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
-use tokio_util::task::TaskTracker;
 use watch::FolderWatch;
 
 /// Interval of the histogram upkeep. The recorder stores every sample until then.
@@ -67,9 +61,9 @@ const STORE_PAUSE: Duration = Duration::from_secs(1);
 /// Why a gateway failed to start. The messages are written for operators.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    /// The pack does not compile or its examples fail. Holds the rendered findings.
-    #[error("{0}")]
-    Pack(String),
+    /// The pack cannot be read or compiled, or its examples fail.
+    #[error(transparent)]
+    Pack(#[from] PackError),
     /// The configuration does not fit the pack. Holds the rendered findings.
     #[error("{0}")]
     Mismatch(String),
@@ -94,6 +88,10 @@ pub enum StartError {
     OAuth(#[from] OAuthConfigError),
     #[error("clients: {0}")]
     Clients(#[from] RegistryError),
+    /// Another error of the builder. The check of the configuration against the pack finds these
+    /// first.
+    #[error(transparent)]
+    Build(BuildError),
     #[error("upstreams.{0}: {1}")]
     Upstream(String, UpstreamError),
     #[error("upstreams.{0} is missing")]
@@ -129,6 +127,19 @@ pub enum StartError {
     /// The runtime is shutting down.
     #[error("interrupted")]
     Interrupted,
+}
+
+impl From<BuildError> for StartError {
+    fn from(error: BuildError) -> StartError {
+        match error {
+            BuildError::Upstream(name, error) => StartError::Upstream(name, error),
+            BuildError::NoUpstream(name) => StartError::NoUpstream(name),
+            BuildError::Client(error) => error.into(),
+            BuildError::Store(error) => error.into(),
+            BuildError::Shadow(error) => error.into(),
+            error => StartError::Build(error),
+        }
+    }
 }
 
 /// Input of [`RunningApp::start`].
@@ -171,8 +182,8 @@ impl Stopping {
     }
 }
 
-/// A running gateway.
-pub struct RunningApp {
+/// The ports, their connections and the threads that serve clients.
+struct Ports {
     addresses: Addresses,
     /// Drains the client listeners.
     drain_clients: Drain,
@@ -183,96 +194,72 @@ pub struct RunningApp {
     cores: CoreRuntimes,
     /// The admin port, and the health and callback ports if they are separate.
     admin: Vec<JoinHandle<Drained>>,
-    /// Announces the end of this replica to the others.
-    studio: Admin,
-    /// Requests with effects that continue after their client has disconnected.
-    detached: TaskTracker,
+}
+
+/// The parts of a running gateway that reloads update.
+#[derive(Clone)]
+struct Shared {
+    admin: Admin,
+    board: Board,
+    registry: Registry,
+    phases: Phases,
+    workbench: PlaygroundSession,
     /// The workers that compare both sides.
     workers: Replaceable<shadow::Workers>,
     stopping: Arc<ArcSwap<Stopping>>,
+}
+
+/// A running gateway.
+pub struct RunningApp {
+    ports: Ports,
+    shared: Shared,
+    stack: StackParts,
+    /// Delivers events; `None` without receivers.
+    deliverer: Option<Deliverer>,
     /// Background tasks: reload, refresh, metrics upkeep, gate. Aborted once all requests have
     /// finished.
     background: Vec<JoinHandle<()>>,
     reload: Arc<Notify>,
-    board: Board,
-    registry: Registry,
-    tokens: Tokens,
-    usage: Usage,
-    /// Delivers events; `None` without receivers.
-    deliverer: Option<Deliverer>,
-    store: Store,
-    current: CurrentProgram,
 }
 
 impl RunningApp {
     /// Starts all parts and returns once every listener accepts connections.
     pub async fn start(start: StartOptions) -> Result<RunningApp, StartError> {
         let StartOptions { config, file, clock, mut inherited } = start;
-        let read = load_pack(&config).await?;
-        reload::warn(
-            reload::check_against_pack(&config, &read.facts(), file.as_deref())
-                .map_err(StartError::Mismatch)?,
-        );
-        reload::check_parts(&config, file.as_deref()).map_err(StartError::Mismatch)?;
-        let loaded = assemble::apply_settings(&config, read)?;
+        let (loaded, warnings) = load(&config, file.as_deref()).await?;
+        reload::warn(warnings);
+        reload::check_parts(&config, file.as_deref())?;
         let metrics = metrics::install();
         let store = open_store(&config, &clock).await?;
         let endpoint = endpoint(&config, &loaded)?;
-        let registry = Registry::new(store.clone(), endpoint.clone());
-        warn_of(registry.ensure(config.clients.iter().map(client_of).collect()).await?);
-        // Sockets are passed on by a predecessor, which may still serve from this store. Without
-        // them, a second gateway on one SQLite file is a mistake to report at once.
-        let wait = if inherited.were_any() { config.limits.store_wait } else { Duration::ZERO };
-        let tokens = open_tokens(&store, endpoint, wait).await?;
-
         let memory = assemble::memory(&config.limits);
         let limits = Arc::new(assemble::fit_to_memory(assemble::limits(&config.limits), &memory));
-        let services = Services::new(&config, &limits, None)?;
-        let (shadow, workers) = Shadow::start(store.clone(), assemble::shadow(&config.shadow)).await?;
-        let phases = Phases::open(store.clone()).await?;
+        let traces = assemble::traces(config.otlp.as_ref(), None)?;
         let tables = assemble::tables(&config, &loaded);
-        let program = assemble::program(&config, &loaded, &services, &tables)?;
+        let builder = Gateway::builder()
+            .program(assemble::program(&config, &loaded, &limits, tables.clone(), traces))
+            .authorization_server(endpoint)
+            .store(store.clone())
+            .memory(memory.clone())
+            .forwarding(assemble::forwarding(&config))
+            .count_usage()
+            // Sockets are passed on by a predecessor, which may still serve from this store. Without
+            // them, a second gateway on one SQLite file is a mistake to report at once.
+            .predecessor_wait(if inherited.were_any() { config.limits.store_wait } else { Duration::ZERO });
+        let builder = config.clients.iter().map(client_of).fold(builder, GatewayBuilder::enrol);
+        let GatewayParts { stack, registry, upstreams, workers, skipped_clients, .. } =
+            builder.open().await?;
+        warn_of(skipped_clients);
+        let phases = Phases::open(store.clone()).await?;
         phases.serve(tables.into_iter().flatten().collect());
         phases.set_gate(config.gate.clone());
-        let (usage, retirement) = (Usage::new(store.clone()), Retirement::new(store.clone()));
-        retirement.serve(assemble::retirement_rules(&config, &loaded));
-        retirement.sync().await?;
+        stack.retirement.serve(assemble::retirement_rules(&config, &loaded));
+        stack.retirement.sync().await?;
         let workbench = PlaygroundSession::new(assemble::playground_pack(&config, &loaded));
-        let current: CurrentProgram = Arc::new(ArcSwap::from_pointee(program));
-        let (detached, tap) = (TaskTracker::new(), Tap::default());
-        let unknown = UnknownCalls::new(clock.clone());
-        let parts = stack::StackParts {
-            program: Arc::clone(&current),
-            tokens: tokens.clone(),
-            limits: Arc::clone(&limits),
-            memory: memory.clone(),
-            pseudonym: Pseudonym::default(),
-            forwarding: assemble::forwarding(&config),
-            retries: Budget::default(),
-            store: store.clone(),
-            clock: clock.clone(),
-            detached: detached.clone(),
-            tap: tap.clone(),
-            shadow,
-            unknown: unknown.clone(),
-            usage: usage.clone(),
-            retirement: retirement.clone(),
-        };
         let certificate = config.tls.as_ref().map(|files| ServerCertificate::load(&tls_files(files)));
         let certificate = certificate.transpose()?;
         let tls = certificate.as_ref().map(ServerCertificate::acceptor).transpose()?;
-        let (listeners, address) = bind(config.listen, tls, &mut inherited)?;
-        let mut bind_admin = |key, address| bind_admin(key, address, &mut inherited);
-        let (admin_listener, admin_address) = bind_admin("admin.listen", config.admin.listen)?;
-        check_exposure(&config, admin_address)?;
-        let health = config.health.map(|at| bind_admin("health.listen", at)).transpose()?;
-        let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
-        let callback = callback.map(|at| bind_admin("oauth.listen", at)).transpose()?;
-        let unclaimed = inherited.unclaimed_addresses();
-        // An unclaimed socket would queue connections that are never accepted.
-        if !unclaimed.is_empty() {
-            return Err(StartError::PassedForNothing(unclaimed));
-        }
+        let listeners = Listeners::bind(&config, tls, &mut inherited)?;
 
         let now_ms = clock.unix_ms();
         metrics::config_reloaded(true, now_ms.div_euclid(1000));
@@ -297,18 +284,18 @@ impl RunningApp {
         let admin = Admin::new(admin::AdminParts {
             metrics: metrics.clone(),
             registry: registry.clone(),
-            tokens: tokens.clone(),
+            tokens: stack.tokens.clone(),
             phases: phases.clone(),
             archive: Archive::new(store.clone()),
             board: Arc::clone(&board),
             drain: drain_clients.clone(),
             reload: Arc::clone(&reload),
-            tap,
-            unknown,
-            usage: usage.clone(),
-            retirement: retirement.clone(),
+            tap: stack.tap.clone(),
+            unknown: stack.unknown.clone(),
+            usage: stack.usage.clone(),
+            retirement: stack.retirement.clone(),
             workbench: workbench.clone(),
-            program: Arc::clone(&current),
+            program: Arc::clone(&stack.program),
             gate: ArcSwap::from_pointee(config.gate.clone()),
             clock: clock.clone(),
             store: store.clone(),
@@ -319,93 +306,62 @@ impl RunningApp {
         let descriptors = assemble::descriptors(&config)?;
         let options = assemble::listener_options(&config, &memory, descriptors);
         assemble::warn_of_descriptors(&config, &options);
-        let events_shadow = Arc::new(ArcSwap::from_pointee(parts.shadow.clone()));
-        let dual = EventsDual::new(store.clone(), Arc::clone(&events_shadow));
-        let (intake, deliverer) = assemble::events(&config, &current, &store, &memory, &clock, dual)?;
+        let dual = EventsDual::new(store.clone(), stack.shadow.clone());
+        let (intake, deliverer) = assemble::events(&config, &stack, &dual)?;
+        let addresses = listeners.addresses();
+        let (cores, serve) =
+            clients::serve(listeners.clients, stack.clone(), intake, options, &drain_clients)
+                .map_err(|error| StartError::Listen(LISTEN, addresses.clients, error))?;
+        let area = if listeners.callback.is_some() { Area::AllButCallback } else { Area::All };
+        let own = [(listeners.health, Area::Health), (listeners.callback, Area::Callback)];
+        let own = own.into_iter().filter_map(|(bound, area)| Some((bound?, area)));
         let admin_options = Arc::new(assemble::admin_options(&config.limits));
-        let (cores, serve) = clients::serve(listeners, parts.clone(), intake, options, &drain_clients)
-            .map_err(|error| StartError::Listen(LISTEN, address, error))?;
-        let addresses = Addresses {
-            clients: address,
-            admin: admin_address,
-            health: health.as_ref().map(|(_, address)| *address),
-            callback: callback.as_ref().map(|(_, address)| *address),
+        let serve_admin = |(bound, area): (AdminListener, Area)| {
+            let (admin, options) = (admin.area(area), Arc::clone(&admin_options));
+            tokio::spawn(server::serve(bound.listener, admin, options, drain_admin.clone()))
         };
-        let studio = admin.clone();
-        let area = if callback.is_some() { Area::AllButCallback } else { Area::All };
-        let apart = [(health, Area::Health), (callback, Area::Callback)];
-        let apart = apart.into_iter().filter_map(|(bound, area)| Some((bound?.0, area)));
-        let ports = std::iter::once((admin_listener, area)).chain(apart);
-        let serving_admin = ports
-            .map(|(listener, area)| {
-                let (admin, options) = (admin.area(area), Arc::clone(&admin_options));
-                tokio::spawn(server::serve(listener, admin, options, drain_admin.clone()))
-            })
-            .collect();
+        let serving_admin = std::iter::once((listeners.admin, area)).chain(own).map(serve_admin).collect();
+        let ports = Ports { addresses, drain_clients, drain_admin, cores, admin: serving_admin };
 
-        let workers = Arc::new(Mutex::new(Some(workers)));
-        let stopping = Arc::new(ArcSwap::from_pointee(Stopping::from_limits(&config.limits)));
-        let reloader = Reloader {
-            tried: reload::fingerprint(file.as_deref(), &config),
-            watch: reload::watch(file.as_deref(), &config),
-            gate: reload::gate(&config, &phases, &store, &clock),
-            authority: reload::authority(&config, &loaded.pack),
-            serve,
-            parts,
-            events_shadow,
-            certificate,
-            admin,
-            workers: Arc::clone(&workers),
-            stopping: Arc::clone(&stopping),
-            admin_address,
-            file,
-            config,
-            services,
-            current: Arc::clone(&current),
-            board: Arc::clone(&board),
-            registry: registry.clone(),
-            tokens: tokens.clone(),
-            phases: phases.clone(),
-            retirement: retirement.clone(),
-            workbench,
-            store: store.clone(),
-            clock,
-        };
-        let mut background = vec![
-            tokio::spawn(tokens.clone().run()),
-            tokio::spawn(phases.clone().run()),
-            tokio::spawn(retirement.run()),
-            tokio::spawn(usage.clone().run()),
-            tokio::spawn(reload_when_asked(reloader, Arc::clone(&reload))),
-            tokio::spawn(keep_up(metrics)),
-            tokio::spawn(studio.clone().watch()),
-        ];
-        background.extend(deliverer.clone().map(|deliverer| tokio::spawn(deliverer.run())));
-        Ok(RunningApp {
-            addresses,
-            drain_clients,
-            drain_admin,
-            cores,
-            admin: serving_admin,
-            studio,
-            detached,
-            workers,
-            stopping,
-            background,
-            reload,
+        let shared = Shared {
+            admin: admin.clone(),
             board,
             registry,
-            tokens,
-            usage,
-            deliverer,
-            store,
-            current,
-        })
+            phases: phases.clone(),
+            workbench,
+            workers: Arc::new(Mutex::new(Some(workers))),
+            stopping: Arc::new(ArcSwap::from_pointee(Stopping::from_limits(&config.limits))),
+        };
+        let reloader = Reloader {
+            files: WatchedFiles::new(file.as_deref(), &config),
+            gate: reload::gate(&config, &phases, &store, &clock),
+            authority: reload::authority(&config, &loaded.pack),
+            shared: shared.clone(),
+            stack: stack.clone(),
+            serve,
+            upstreams,
+            dual,
+            certificate,
+            admin_address: addresses.admin,
+            file,
+            config,
+        };
+        let mut background = vec![
+            tokio::spawn(stack.tokens.clone().run()),
+            tokio::spawn(phases.run()),
+            tokio::spawn(stack.retirement.clone().run()),
+            tokio::spawn(stack.usage.clone().run()),
+            tokio::spawn(reload_when_requested(reloader, Arc::clone(&reload))),
+            tokio::spawn(keep_up(metrics)),
+            tokio::spawn(admin.watch()),
+        ];
+        background.extend(deliverer.clone().map(|deliverer| tokio::spawn(deliverer.run())));
+        Ok(RunningApp { ports, shared, stack, deliverer, background, reload })
     }
 
     /// Returns the bound addresses, with the actual port where port 0 was configured.
     pub fn addresses(&self) -> Addresses {
-        self.addresses
+        self.ports.addresses
     }
 
     /// Requests a reload. The outcome is published on [`RunningApp::board`].
@@ -415,19 +371,19 @@ impl RunningApp {
 
     /// Returns the status board: the served pack and the outcome of the last reload.
     pub fn board(&self) -> &Board {
-        &self.board
+        &self.shared.board
     }
 
     /// Returns the registry of clients.
     pub fn registry(&self) -> &Registry {
-        &self.registry
+        &self.shared.registry
     }
 
     /// Reports the gateway as unready and closes connections as they become idle. Returns the time
     /// to wait before [`RunningApp::shutdown`].
     pub fn leave(&self) -> Duration {
-        self.drain_clients.leave();
-        self.stopping.load().delay
+        self.ports.drain_clients.leave();
+        self.shared.stopping.load().delay
     }
 
     /// Shuts the gateway down. New connections are rejected, requests in flight have
@@ -436,44 +392,45 @@ impl RunningApp {
     pub async fn shutdown(mut self) -> Drained {
         // One deadline for requests, shadow and events: a service manager sets one timeout for the
         // process.
-        let grace = self.stopping.load().grace;
+        let grace = self.shared.stopping.load().grace;
         let end = Instant::now() + grace;
-        self.drain_clients.leave();
-        self.drain_clients.begin();
-        let drained = self.cores.wait_drained().await;
-        self.detached.close();
-        if tokio::time::timeout_at(end, self.detached.wait()).await.is_err() {
-            tracing::error!(requests = self.detached.len(), "requests with effects did not end in time");
+        self.ports.drain_clients.leave();
+        self.ports.drain_clients.begin();
+        let drained = self.ports.cores.wait_drained().await;
+        let stack = &self.stack;
+        stack.detached.close();
+        if tokio::time::timeout_at(end, stack.detached.wait()).await.is_err() {
+            tracing::error!(requests = stack.detached.len(), "requests with effects did not end in time");
         }
         // Abort reloads first: a reload could start workers that the steps below no longer stop.
         for task in &self.background {
             task.abort();
         }
-        if let Some(workers) = self.workers.lock().await.take() {
+        if let Some(workers) = self.shared.workers.lock().await.take() {
             workers.stop(end.saturating_duration_since(Instant::now())).await;
         }
-        if let Err(error) = self.usage.flush().await {
+        if let Err(error) = stack.usage.flush().await {
             tracing::warn!(%error, "the last calls are not counted");
         }
-        self.studio.leave().await;
+        self.shared.admin.leave().await;
         // The full time again, not the rest: a spent refresh token without its stored successor is
         // lost.
-        self.tokens.drain(grace).await;
+        stack.tokens.drain(grace).await;
         if let Some(deliverer) = &self.deliverer {
             deliverer.drain(end.saturating_duration_since(Instant::now())).await;
         }
         // Take the exporter from the current program: a reload may have replaced it.
-        if let Some(traces) = self.current.load().traces().cloned() {
+        if let Some(traces) = stack.program.load().traces().cloned() {
             traces.flush(TRACES_PATIENCE).await;
         }
-        self.drain_admin.begin();
-        for port in self.admin {
+        self.ports.drain_admin.begin();
+        for port in self.ports.admin {
             if let Err(error) = port.await {
                 tracing::error!(%error, "an admin port broke off");
             }
         }
-        self.store.close().await;
-        self.cores.join().await;
+        stack.store.close().await;
+        self.ports.cores.join().await;
         drained
     }
 }
@@ -481,9 +438,7 @@ impl RunningApp {
 /// Returns the phases that a configuration serves, for commands that work on the store next to a
 /// running gateway.
 pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Result<Phases, StartError> {
-    let read = load_pack(config).await?;
-    reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
-    let loaded = assemble::apply_settings(config, read)?;
+    let (loaded, _) = load(config, file.as_deref()).await?;
     let phases = Phases::open(store).await?;
     phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
     phases.set_gate(config.gate.clone());
@@ -497,9 +452,7 @@ pub async fn retirement(
     store: Store,
     file: Option<PathBuf>,
 ) -> Result<Retirement, StartError> {
-    let read = load_pack(config).await?;
-    reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
-    let loaded = assemble::apply_settings(config, read)?;
+    let (loaded, _) = load(config, file.as_deref()).await?;
     let retirement = Retirement::new(store);
     retirement.serve(assemble::retirement_rules(config, &loaded));
     retirement.sync().await?;
@@ -511,10 +464,16 @@ pub async fn pack_with_settings(
     config: &Config,
     file: Option<PathBuf>,
 ) -> Result<(Arc<switchback_plan::Pack>, Arc<switchback_engine::translate::Settings>), StartError> {
-    let read = load_pack(config).await?;
-    reload::check_against_pack(config, &read.facts(), file.as_deref()).map_err(StartError::Mismatch)?;
-    let loaded = assemble::apply_settings(config, read)?;
+    let (loaded, _) = load(config, file.as_deref()).await?;
     Ok((loaded.pack, loaded.settings))
+}
+
+/// Loads the pack of a configuration, checks both against each other and applies the settings. Also
+/// returns the warnings.
+async fn load(config: &Config, file: Option<&Path>) -> Result<(LoadedPack, Option<String>), StartError> {
+    let read = load_pack(config).await?;
+    let warnings = reload::check_against_pack(config, &read.facts(), file)?;
+    Ok((assemble::apply_settings(config, read)?, warnings))
 }
 
 /// Builds the endpoint of the authorization server. Sends no request.
@@ -545,27 +504,6 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
         }
         tracing::warn!(%error, "the store does not answer; trying again before anything is served");
         clock.sleep(STORE_PAUSE).await;
-    }
-}
-
-/// Opens the clients and grants. If another gateway still serves from the same SQLite file, waits
-/// up to `wait` for it to exit: with socket activation the two overlap.
-async fn open_tokens(
-    store: &Store,
-    endpoint: Option<TokenEndpoint>,
-    wait: Duration,
-) -> Result<Tokens, StoreError> {
-    let end = store.clock().elapsed().saturating_add(wait);
-    let mut is_told = false;
-    loop {
-        match Tokens::open(store.clone(), endpoint.clone(), token::RefreshSettings::default()).await {
-            Err(StoreError::AlreadyServed(file)) if store.clock().elapsed() < end => {
-                if !std::mem::replace(&mut is_told, true) {
-                    tracing::info!(store = %file.display(), "waiting for the gateway that serves from this store to end");
-                }
-            }
-            outcome => return outcome,
-        }
     }
 }
 
@@ -602,42 +540,82 @@ async fn load_pack(config: &Config) -> Result<pack::ReadPack, StartError> {
     let folder = config.mapping.clone();
     // Compilation is CPU-bound and would block the runtime.
     let loaded = spawn_blocking(move || pack::load(folder.as_deref())).await;
-    loaded.map_err(|_| StartError::Interrupted)?.map_err(StartError::Pack)
+    Ok(loaded.map_err(|_| StartError::Interrupted)??)
 }
 
 /// The configuration key of the client listener.
 const LISTEN: &str = "listen";
 
-/// Binds one client listener per core. Returns them with the actual address.
-fn bind(
+/// The bound ports.
+struct Listeners {
+    /// One per core.
+    clients: Vec<Bound>,
     address: SocketAddr,
-    tls: Option<TlsAcceptor>,
-    inherited: &mut Inherited,
-) -> Result<(Vec<Bound>, SocketAddr), StartError> {
-    let failed = |error| StartError::Listen(LISTEN, address, error);
-    let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
-    let listeners = match inherited.claim(address) {
-        Some(socket) => Bound::from_socket(socket, cores, tls),
-        None => Bound::together(address, cores, tls),
-    };
-    let listeners = listeners.map_err(failed)?;
-    let bound = listeners[0].address().map_err(failed)?;
-    Ok((listeners, bound))
+    admin: AdminListener,
+    health: Option<AdminListener>,
+    callback: Option<AdminListener>,
 }
 
-fn bind_admin(
-    key: &'static str,
+/// A port for operators, with its actual address.
+struct AdminListener {
+    listener: Listener,
     address: SocketAddr,
-    inherited: &mut Inherited,
-) -> Result<(Listener, SocketAddr), StartError> {
-    let failed = |error| StartError::Listen(key, address, error);
-    let listener = match inherited.claim(address) {
-        Some(socket) => Listener::from_socket(socket),
-        None => Listener::bind(address, None),
-    };
-    let listener = listener.map_err(failed)?;
-    let bound = listener.address().map_err(failed)?;
-    Ok((listener, bound))
+}
+
+impl Listeners {
+    fn bind(
+        config: &Config,
+        tls: Option<TlsAcceptor>,
+        inherited: &mut Inherited,
+    ) -> Result<Listeners, StartError> {
+        let failed = |error| StartError::Listen(LISTEN, config.listen, error);
+        let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        let clients = match inherited.claim(config.listen) {
+            Some(socket) => Bound::from_socket(socket, cores, tls),
+            None => Bound::together(config.listen, cores, tls),
+        };
+        let clients = clients.map_err(failed)?;
+        let address = clients[0].address().map_err(failed)?;
+        let admin = AdminListener::bind("admin.listen", config.admin.listen, inherited)?;
+        check_exposure(config, admin.address)?;
+        let mut bind = |key, address: Option<SocketAddr>| {
+            address.map(|address| AdminListener::bind(key, address, inherited)).transpose()
+        };
+        let health = bind("health.listen", config.health)?;
+        let callback = bind("oauth.listen", config.oauth.as_ref().and_then(|oauth| oauth.listen))?;
+        let unclaimed = inherited.unclaimed_addresses();
+        // An unclaimed socket would queue connections that are never accepted.
+        if !unclaimed.is_empty() {
+            return Err(StartError::PassedForNothing(unclaimed));
+        }
+        Ok(Listeners { clients, address, admin, health, callback })
+    }
+
+    fn addresses(&self) -> Addresses {
+        Addresses {
+            clients: self.address,
+            admin: self.admin.address,
+            health: self.health.as_ref().map(|bound| bound.address),
+            callback: self.callback.as_ref().map(|bound| bound.address),
+        }
+    }
+}
+
+impl AdminListener {
+    fn bind(
+        key: &'static str,
+        address: SocketAddr,
+        inherited: &mut Inherited,
+    ) -> Result<AdminListener, StartError> {
+        let failed = |error| StartError::Listen(key, address, error);
+        let listener = match inherited.claim(address) {
+            Some(socket) => Listener::from_socket(socket),
+            None => Listener::bind(address, None),
+        };
+        let listener = listener.map_err(failed)?;
+        let address = listener.address().map_err(failed)?;
+        Ok(AdminListener { listener, address })
+    }
 }
 
 /// Requires an admin token unless the bound address is loopback. The configured address was checked
@@ -694,11 +672,11 @@ fn client_of(client: &config::ClientConfig) -> NewClient {
     }
 }
 
-async fn reload_when_asked(mut reloader: Reloader, asked: Arc<Notify>) {
+async fn reload_when_requested(mut reloader: Reloader, requested: Arc<Notify>) {
     loop {
         tokio::select! {
-            () = asked.notified() => reloader.reload().await,
-            () = wait_for_change(reloader.watch.as_ref()) => reloader.reload_if_changed().await,
+            () = requested.notified() => reloader.reload().await,
+            () = wait_for_change(reloader.files.watch()) => reloader.reload_if_changed().await,
         }
     }
 }

@@ -3,15 +3,12 @@
 
 use super::StartError;
 use super::announcements;
-use super::pack::{self, LoadedPack, ReadPack};
+use super::pack::{LoadedPack, ReadPack};
 use crate::config::{self, Config};
 use crate::playground;
-use std::collections::HashMap;
 use std::sync::Arc;
-use switchback_compiler::mapping::load::PackSource;
 use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::BodyTimeout;
-use switchback_gateway::clock::Clock;
 use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
 use switchback_gateway::events::readers::Readers;
@@ -21,20 +18,16 @@ use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::limits::Limits;
-use switchback_gateway::proxy::origin::CallOrigin;
-use switchback_gateway::proxy::program::{CurrentProgram, Front, Program, ServedEvents, ShadowUpstreams};
-use switchback_gateway::proxy::side_upstreams::SideUpstreams;
-use switchback_gateway::proxy::upstream::Upstream;
+use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::retire::{Brownout, ClientSunset, RetirementRules, SideOperations};
 use switchback_gateway::server;
 use switchback_gateway::shadow::{self, OperationTable, Served};
-use switchback_gateway::store::Store;
 use switchback_gateway::telemetry::otlp::{OtlpSettings, Traces};
 use switchback_gateway::tls::ServiceTls;
 use switchback_gateway::token::OAuth;
 use switchback_gateway::tunnel::TunnelLimits;
+use switchback_gateway::{DualSettings, FrontSettings, ProgramSettings, ServiceSettings};
 use switchback_json::{self as json, Value};
-use switchback_plan::router::Router;
 use switchback_plan::{Effect, EventRoute, Pack, PerSide, Route, SideId};
 use tokio::sync::{Notify, Semaphore};
 
@@ -228,115 +221,23 @@ pub(super) fn oauth(oauth: &config::OAuthConfig, pack: &Pack) -> Result<OAuth, S
     })
 }
 
-/// Upstreams by side and by `SIDE/HOST`, each with the fingerprint of its settings. A reload reuses
-/// upstreams with an equal fingerprint, including their connections.
-type Upstreams = HashMap<String, (String, Arc<Upstream>)>;
-
-fn upstreams(config: &Config, limits: &Arc<Limits>, before: &Upstreams) -> Result<Upstreams, StartError> {
-    upstreams_for(CallOrigin::Client, config, limits, before)
-}
-
-/// Builds the same upstreams for the shadow, with separate connections and limits.
-fn shadow_upstreams(config: &Config, limits: &Limits, before: &Upstreams) -> Result<Upstreams, StartError> {
-    let limits = Limits {
-        upstream_timeout: config.shadow.timeout,
-        forwarded_idle_timeout: config.shadow.timeout,
-        connect_timeout: limits.connect_timeout.min(config.shadow.timeout),
-        // There are as many workers as calls, and each makes one call at a time for any client.
-        // Twice as many slots leave every client's share large enough.
-        upstream_in_flight_max: count(config.shadow.calls).saturating_mul(2).saturating_add(1),
-        client_upstream_in_flight_max: count(config.shadow.calls),
-        upstream_idle_max: count(config.shadow.calls),
-        response_bytes_max: limits.response_bytes_max.min(SHADOW_ANSWER_BYTES_MAX),
-        ..limits.clone()
-    };
-    upstreams_for(CallOrigin::Shadow, config, &Arc::new(limits), before)
-}
-
-/// Most response bytes that the shadow reads, a bound on the cost of any candidate.
-const SHADOW_ANSWER_BYTES_MAX: u64 = 64 << 20;
-
-fn upstreams_for(
-    role: CallOrigin,
-    config: &Config,
-    limits: &Arc<Limits>,
-    before: &Upstreams,
-) -> Result<Upstreams, StartError> {
-    let mut upstreams = Upstreams::new();
-    for (name, url, tls) in config.services() {
-        let way = way(url, tls);
-        let upstream = match before.get(&name) {
-            Some((before, upstream)) if *before == way => Arc::clone(upstream),
-            _ => {
-                let upstream = Upstream::with_tls(&name, role, url.uri(), tls, Arc::clone(limits));
-                Arc::new(upstream.map_err(|error| StartError::Upstream(name.clone(), error))?)
-            }
-        };
-        upstreams.insert(name, (way, upstream));
-    }
-    Ok(upstreams)
-}
-
-/// Fingerprints how a service is called: URL, TLS settings and the content of the TLS files.
-pub(super) fn way(url: &config::WebUrl, tls: &ServiceTls) -> String {
-    // Certificates are replaced in place, so paths alone do not reveal a change.
-    let files = tls.files().map(|file| (file.display().to_string(), std::fs::read(file).unwrap_or_default()));
-    format!("{url} {tls:?} {}", pack::hash(&PackSource::from_files(files.collect())))
-}
-
-/// All services that the gateway calls.
-pub(super) struct Services {
-    /// For calls on behalf of clients.
-    pub(super) upstreams: Upstreams,
-    /// For calls of the shadow.
-    pub(super) shadow: Upstreams,
-    /// The trace exporter with the settings that it was started with.
-    traces: Option<(OtlpSettings, Arc<Traces>)>,
-}
-
-impl Services {
-    /// Builds the services of a configuration. Reuses the unchanged ones of `before`.
-    pub(super) fn new(
-        config: &Config,
-        limits: &Arc<Limits>,
-        before: Option<&Services>,
-    ) -> Result<Services, StartError> {
-        let none = Upstreams::new();
-        Ok(Services {
-            upstreams: upstreams(config, limits, before.map_or(&none, |before| &before.upstreams))?,
-            shadow: shadow_upstreams(config, limits, before.map_or(&none, |before| &before.shadow))?,
-            traces: traces(config, before)?,
-        })
-    }
-
-    /// Returns the trace exporter.
-    pub(super) fn traces(&self) -> Option<&Arc<Traces>> {
-        self.traces.as_ref().map(|(_, traces)| traces)
-    }
-}
-
 /// Starts the trace exporter, or reuses the running one if its settings are unchanged.
-fn traces(
-    config: &Config,
-    before: Option<&Services>,
-) -> Result<Option<(OtlpSettings, Arc<Traces>)>, StartError> {
-    let Some(settings) = &config.otlp else { return Ok(None) };
-    let running = before.and_then(|before| before.traces.as_ref());
-    let traces = match running.filter(|(running, _)| running == settings) {
+pub(super) fn traces(
+    settings: Option<&OtlpSettings>,
+    before: Option<(&OtlpSettings, &Arc<Traces>)>,
+) -> Result<Option<Arc<Traces>>, StartError> {
+    let Some(settings) = settings else { return Ok(None) };
+    Ok(Some(match before.filter(|(before, _)| *before == settings) {
         Some((_, traces)) => Arc::clone(traces),
         None => Traces::start(settings)?,
-    };
-    Ok(Some((settings.clone(), traces)))
+    }))
 }
 
 /// Builds the event intake, and the deliverer if there are receivers.
 pub(super) fn events(
     config: &Config,
-    program: &CurrentProgram,
-    store: &Store,
-    memory: &Memory,
-    clock: &Clock,
-    dual: EventsDual,
+    stack: &StackParts,
+    dual: &EventsDual,
 ) -> Result<(Intake, Option<Deliverer>), StartError> {
     let receiver = |receiver: &config::EventReceiver| Receiver {
         name: receiver.name.clone(),
@@ -355,11 +256,11 @@ pub(super) fn events(
     let intake = Intake {
         receivers: receivers.clone(),
         settings,
-        program: Arc::clone(program),
-        store: store.clone(),
-        memory: memory.part(config.limits.held_bytes_all),
-        clock: clock.clone(),
-        body_timeout: limits(&config.limits).request_body_timeout,
+        program: Arc::clone(&stack.program),
+        store: stack.store.clone(),
+        memory: stack.memory.part(config.limits.held_bytes_all),
+        clock: stack.clock.clone(),
+        body_timeout: stack.limits.request_body_timeout,
         // Bound the readers by the memory for event bodies.
         readers: Readers::new(places.min(bytes(config.limits.held_bytes_all / settings.body_bytes.max(1)))),
         places: Arc::new(Semaphore::new(places)),
@@ -369,8 +270,15 @@ pub(super) fn events(
     if receivers.is_empty() {
         return Ok((intake, None));
     }
-    let (program, store) = (Arc::clone(program), store.clone());
-    let deliverer = Deliverer::new(receivers, settings, program, store, clock.clone(), dual, queued);
+    let deliverer = Deliverer::new(
+        receivers,
+        settings,
+        Arc::clone(&stack.program),
+        stack.store.clone(),
+        stack.clock.clone(),
+        dual.clone(),
+        queued,
+    );
     Ok((intake, Some(deliverer.map_err(StartError::Events)?)))
 }
 
@@ -393,25 +301,44 @@ pub(super) fn shadow(shadow: &config::ShadowConfig) -> shadow::ShadowSettings {
     }
 }
 
-/// Builds the program: every front with its routes, phases, upstreams and announcements. The
+/// Describes the program: every front with its routes, phases, upstreams and announcements. The
 /// configuration must have been checked against the pack.
 pub(super) fn program(
     config: &Config,
     loaded: &LoadedPack,
-    services: &Services,
-    tables: &Tables,
-) -> Result<Program, StartError> {
+    limits: &Arc<Limits>,
+    phases: Tables,
+    traces: Option<Arc<Traces>>,
+) -> ProgramSettings {
     let pack = &loaded.pack;
-    let mut fronts = Vec::new();
-    for (prefix, side) in prefixes(config, pack) {
-        let table = tables[side].clone().unwrap_or_default();
-        fronts.push(front(prefix, side, config, loaded, services, table)?);
+    let front = |(prefix, side): (String, SideId)| {
+        let side = pack.sides[side].name.clone();
+        let front = config.fronts.iter().find(|front| front.prefix.as_str() == prefix);
+        let sunset = config.sunsets.iter().find(|sunset| sunset.side.value == side);
+        FrontSettings {
+            unknown: front.map(|front| front.unknown).unwrap_or_default(),
+            announcements: sunset.map(announcements::fields).unwrap_or_default(),
+            prefix,
+            side,
+        }
+    };
+    let service = |(name, url, tls): (String, &config::WebUrl, &config::Placed<ServiceTls>)| {
+        ServiceSettings { name, address: url.uri().clone(), tls: tls.value.clone() }
+    };
+    ProgramSettings {
+        pack: Some(Arc::clone(pack)),
+        settings: Arc::clone(&loaded.settings),
+        fronts: prefixes(config, pack).into_iter().map(front).collect(),
+        services: config.services().map(service).collect(),
+        limits: Arc::clone(limits),
+        dual: Some(DualSettings {
+            shadow: shadow(&config.shadow),
+            phases,
+            knowledge: Arc::clone(&loaded.knowledge),
+            has_own_events: config.events.has_own(),
+        }),
+        traces,
     }
-    let program = Program::new(Arc::clone(pack), Arc::clone(&loaded.settings), fronts);
-    let told = loaded.pack.events.as_ref().and_then(|events| tables[events.from.other()].clone());
-    let events = told.filter(|_| config.events.has_own());
-    let events = events.map(|phases| ServedEvents { phases, knowledge: Arc::clone(&loaded.knowledge) });
-    Ok(program.delivering(events).with_traces(services.traces().cloned()))
 }
 
 /// Applies the configured settings to the pack.
@@ -431,44 +358,6 @@ fn prefixes(config: &Config, pack: &Pack) -> Vec<(String, SideId)> {
     }
     let side = |name: &str| if pack.sides[1].name == name { SideId::NEW } else { SideId::OLD };
     config.fronts.iter().map(|front| (front.prefix.as_str().to_owned(), side(&front.speaks))).collect()
-}
-
-fn front(
-    prefix: String,
-    serves: SideId,
-    config: &Config,
-    loaded: &LoadedPack,
-    services: &Services,
-    phases: Arc<OperationTable>,
-) -> Result<Front, StartError> {
-    let pack = &loaded.pack;
-    let name = |side: SideId| pack.sides[side].name.as_str();
-    let of = |upstreams: &Upstreams, side: SideId| {
-        let at = |name: &str| upstreams.get(name).map(|(_, upstream)| Arc::clone(upstream));
-        let hosts = pack.sides[side].hosts.iter().map(|host| at(&format!("{}/{host}", name(side))));
-        Some(SideUpstreams::new(at(name(side))?, hosts.collect::<Option<Vec<_>>>()?))
-    };
-    let upstream = |side: SideId| of(&services.upstreams, side);
-    let beside = of(&services.shadow, serves.other()).map(|backend| {
-        let own = of(&services.shadow, serves);
-        Arc::new(ShadowUpstreams { backend, own, knowledge: Arc::clone(&loaded.knowledge) })
-    });
-    let unknown = config.fronts.iter().find(|front| front.prefix.as_str() == prefix);
-    let unknown = unknown.map(|front| front.unknown).unwrap_or_default();
-    let direction = &pack.directions[serves];
-    let sunset = config.sunsets.iter().find(|sunset| sunset.side.value == name(serves));
-    Ok(Front {
-        prefix,
-        serves,
-        router: Router::new(direction),
-        backend: upstream(serves.other())
-            .ok_or_else(|| StartError::NoUpstream(name(serves.other()).to_owned()))?,
-        own: upstream(serves),
-        unknown,
-        beside,
-        announcements: sunset.map(announcements::fields).unwrap_or_default(),
-        phases,
-    })
 }
 
 /// The phases of each side that clients speak.

@@ -9,6 +9,7 @@ use reqwest::Url;
 use serde::Serialize;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
+use switchback_gateway::Upstreams;
 use switchback_gateway::http_client::HttpClient;
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{self, GrantFlow, StoreState};
@@ -63,14 +64,15 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
                 let loaded = assemble::apply_settings(config, read)?;
                 authorization_server = endpoint(config, &loaded)?;
                 let limits = std::sync::Arc::new(assemble::limits(&config.limits));
-                let services = assemble::Services::new(config, &limits, None)?;
+                let traces = assemble::traces(config.otlp.as_ref(), None)?;
                 let tables = assemble::tables(config, &loaded);
-                assemble::program(config, &loaded, &services, &tables)?;
+                let program = assemble::program(config, &loaded, &limits, tables, traces);
+                program.program(&program.connect(&Upstreams::default())?)?;
             }
         }
         // `parts` has reported the missing folder with its place.
         Err(StartError::Pack(_)) if missing_folder(config).is_some() => {}
-        Err(StartError::Pack(findings)) => examined.pack = Some(findings),
+        Err(StartError::Pack(error)) => examined.pack = Some(error.to_string()),
         Err(error) => return Err(error),
     }
     if online {

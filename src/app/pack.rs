@@ -6,7 +6,7 @@ use crate::admin::PackShown;
 use crate::config::{PackFacts, SettingFacts, SettingType, SideFacts, WaitFacts, without_secrets};
 use crate::playground::{KeptContracts, KeptFiles};
 use sha2::{Digest, Sha256};
-use std::fmt::Write as _;
+use std::fmt::{Display, Write as _};
 use std::path::Path;
 use std::sync::Arc;
 use switchback_compiler::contract::call_breaches;
@@ -17,6 +17,19 @@ use switchback_engine::translate::{SettingError, Settings, example};
 use switchback_gateway::shadow::{CallContract, Knowledge};
 use switchback_json::Value;
 use switchback_plan::{self as plan, Pack, SideId};
+
+/// Why a pack cannot serve. The texts are those of `switchback check` and `switchback test`.
+#[derive(Debug, thiserror::Error)]
+pub enum PackError {
+    /// The folder, without secrets, and the cause.
+    #[error("the pack {0} cannot be read: {1}")]
+    Read(String, String),
+    /// The rendered findings.
+    #[error("{0}")]
+    Findings(String),
+    #[error("examples of the pack do not hold:\n{}", .0.join("\n"))]
+    Examples(Vec<String>),
+}
 
 /// A pack that is fit to serve, with all routes that settings choose from.
 #[derive(Debug)]
@@ -51,23 +64,23 @@ pub(super) struct LoadedPack {
 }
 
 /// Reads the files of a pack; `None` is the built-in one.
-pub(super) fn read_pack(folder: Option<&Path>) -> Result<PackSource, String> {
+pub(super) fn read_pack(folder: Option<&Path>) -> Result<PackSource, PackError> {
     match folder {
         None => Ok(builtin::source()),
         Some(folder) => PackSource::from_dir(folder).map_err(|error| {
-            without_secrets(&format!("the pack {} cannot be read: {error}", folder.display()))
+            let text = |text: &dyn Display| without_secrets(&text.to_string());
+            PackError::Read(text(&folder.display()), text(&error))
         }),
     }
 }
 
-/// Compiles a pack and runs its examples. The error is the text that `switchback check` or
-/// `switchback test` would print.
-pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, String> {
+/// Compiles a pack and runs its examples.
+pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, PackError> {
     let source = read_pack(folder)?;
     let hash = hash(&source);
     let compiled = mapping::compile(&source);
     let Some(pack) = compiled.pack else {
-        return Err(to_text(&compiled.sources, &compiled.findings, Colour::Never));
+        return Err(PackError::Findings(to_text(&compiled.sources, &compiled.findings, Colour::Never)));
     };
     check_examples(&pack)?;
     let files = Arc::new(KeptFiles::new(&source));
@@ -135,15 +148,11 @@ fn without_checks(mut pack: Arc<Pack>) -> Arc<Pack> {
 
 /// Runs the examples of a pack. An outcome that no example covers is left to `switchback test`: it
 /// does not prevent serving.
-fn check_examples(pack: &Arc<Pack>) -> Result<(), String> {
+fn check_examples(pack: &Arc<Pack>) -> Result<(), PackError> {
     let report = example::run_all(pack);
     let problems: Vec<String> =
         report.outcomes.iter().flat_map(|outcome| &outcome.problems).map(ToString::to_string).collect();
-    if problems.is_empty() {
-        Ok(())
-    } else {
-        Err(format!("examples of the pack do not hold:\n{}", problems.join("\n")))
-    }
+    if problems.is_empty() { Ok(()) } else { Err(PackError::Examples(problems)) }
 }
 
 /// Returns the SHA-256 of names and contents. Each part is prefixed with its length, so that bytes

@@ -2,38 +2,36 @@
 //! checked against each other before they are swapped in atomically. On any error the running ones
 //! continue to serve. Requests in flight finish on the program that they started with.
 
-use super::assemble::{self, Services};
 use super::watch::FolderWatch;
 use super::{
-    Replaceable, StartError, Stopping, admin_access, admin_hosts, check_exposure, client_of, endpoint,
-    examine, pack, tls_files, warn_of,
+    Shared, StartError, Stopping, admin_access, admin_hosts, assemble, check_exposure, client_of, endpoint,
+    examine, load, pack, tls_files, warn_of,
 };
-use crate::admin::{Admin, Board, CertificateEnd, PackStatus, ReloadOutcome, Status};
+use crate::admin::{CertificateEnd, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Environment, against_pack};
-use crate::playground::PlaygroundSession;
-use arc_swap::ArcSwap;
 use serde_json::Value;
 use std::collections::BTreeSet;
+use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchback_compiler::diagnostic::{Colour, Findings, to_text};
 use switchback_gateway::clients;
 use switchback_gateway::clock::{Clock, rfc3339};
-use switchback_gateway::proxy::program::CurrentProgram;
-use switchback_gateway::proxy::stack;
+use switchback_gateway::events::dual::EventsDual;
+use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::resident;
-use switchback_gateway::retire::Retirement;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::shadow::{Archive, Phases, Shadow, Workers, keep_gate};
+use switchback_gateway::shadow::{Archive, Phases, Shadow, ShadowStartError, keep_gate};
 use switchback_gateway::store::seal::KeyRing;
-use switchback_gateway::store::{CONFIGURATION, NewHistory, Store};
+use switchback_gateway::store::{CONFIGURATION, NewHistory, Store, StoreError};
 use switchback_gateway::telemetry::log::{self, LogSettings};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::tls::{ServerCertificate, ServiceTls};
-use switchback_gateway::token::{Registry, Tokens};
+use switchback_gateway::token::RegistryError;
+use switchback_gateway::{BuildError, Upstreams};
 use switchback_plan::Pack;
-use tokio::task::spawn_blocking;
+use tokio::task::{JoinError, spawn_blocking};
 use tokio_util::task::AbortOnDropHandle;
 
 /// Keys that only a restart can change. Listening sockets are bound once; clients and grants are
@@ -51,49 +49,82 @@ pub const TAKE_A_RESTART: [&str; 9] = [
     "events",
 ];
 
+/// Why a reload failed. The running pack and configuration serve on.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum ReloadError {
+    #[error(transparent)]
+    Start(#[from] StartError),
+    #[error("{file} cannot be read: {error}", file = .0.display(), error = .1)]
+    Read(PathBuf, io::Error),
+    /// The rendered findings of the configuration.
+    #[error("{0}")]
+    Config(String),
+    #[error(transparent)]
+    Shadow(#[from] ShadowStartError),
+    #[error("key: {0}")]
+    Keys(StoreError),
+    #[error(transparent)]
+    Clients(#[from] RegistryError),
+    #[error(transparent)]
+    Task(#[from] JoinError),
+}
+
+impl From<BuildError> for ReloadError {
+    fn from(error: BuildError) -> ReloadError {
+        StartError::from(error).into()
+    }
+}
+
 /// The state of reloads.
 pub(super) struct Reloader {
+    pub(super) shared: Shared,
     /// The configuration file. `None`: reloads read only the pack.
     pub(super) file: Option<PathBuf>,
+    pub(super) files: WatchedFiles,
     /// The running configuration.
     pub(super) config: Config,
-    pub(super) services: Services,
-    /// Fingerprint of the files at the last attempt, successful or not.
-    pub(super) tried: String,
-    pub(super) watch: Option<FolderWatch>,
-    pub(super) current: CurrentProgram,
     /// The parts that serve connections.
-    pub(super) parts: stack::StackParts,
+    pub(super) stack: StackParts,
+    /// The services that the running program calls.
+    pub(super) upstreams: Upstreams,
     /// Replaces the parts and the limits for new connections.
     pub(super) serve: clients::Replace,
     /// The certificate for clients, if they connect with TLS.
     pub(super) certificate: Option<ServerCertificate>,
-    pub(super) admin: Admin,
     /// The bound address of the admin port.
     pub(super) admin_address: SocketAddr,
-    /// The shadow that compares events.
-    pub(super) events_shadow: Arc<ArcSwap<Shadow>>,
-    pub(super) workers: Replaceable<Workers>,
+    /// Compares events.
+    pub(super) dual: EventsDual,
     /// The task that promotes and rolls back operations.
     pub(super) gate: AbortOnDropHandle<()>,
-    pub(super) stopping: Arc<ArcSwap<Stopping>>,
     /// Fingerprint of the authorization server's settings.
     pub(super) authority: String,
-    pub(super) board: Board,
-    pub(super) registry: Registry,
-    pub(super) tokens: Tokens,
-    pub(super) phases: Phases,
-    pub(super) retirement: Retirement,
-    pub(super) workbench: PlaygroundSession,
-    /// Records the outcome of each reload in its history.
-    pub(super) store: Store,
-    pub(super) clock: Clock,
+}
+
+/// The files of a configuration, and their content at the last attempt to load them.
+pub(super) struct WatchedFiles {
+    fingerprint: String,
+    watch: Option<FolderWatch>,
+}
+
+impl WatchedFiles {
+    /// Watches the files of a configuration, if enabled.
+    pub(super) fn new(file: Option<&Path>, config: &Config) -> WatchedFiles {
+        let reload = config.reload;
+        let watch = || FolderWatch::new(file, &config.files, config.mapping.as_deref(), reload.settle);
+        WatchedFiles { watch: reload.watch.then(watch), fingerprint: fingerprint(file, config) }
+    }
+
+    /// Returns the watch, if enabled.
+    pub(super) fn watch(&self) -> Option<&FolderWatch> {
+        self.watch.as_ref()
+    }
 }
 
 impl Reloader {
     /// Reloads if a file has changed since the last attempt.
     pub(super) async fn reload_if_changed(&mut self) {
-        if fingerprint(self.file.as_deref(), &self.config) != self.tried {
+        if fingerprint(self.file.as_deref(), &self.config) != self.files.fingerprint {
             self.reload().await;
         }
     }
@@ -101,13 +132,13 @@ impl Reloader {
     /// Reloads unconditionally and publishes the outcome.
     pub(super) async fn reload(&mut self) {
         // Before reading the files: a change during this reload must trigger another one.
-        self.tried = fingerprint(self.file.as_deref(), &self.config);
+        self.files.fingerprint = fingerprint(self.file.as_deref(), &self.config);
         let before = self.config.masked.clone();
         let outcome = self.try_reload().await;
         // Compilation allocates several times the size of its result, in the arena of whichever
         // thread runs it. A process under load never becomes idle, so trim after every reload.
         let _ = spawn_blocking(resident::trim).await;
-        let now_ms = self.clock.unix_ms();
+        let now_ms = self.stack.clock.unix_ms();
         metrics::config_reloaded(outcome.is_ok(), now_ms.div_euclid(1000));
         let (error, needs_restart) = match outcome {
             Ok(needs_restart) => {
@@ -116,8 +147,8 @@ impl Reloader {
             }
             // The keys that an earlier reload left pending still need a restart.
             Err(error) => {
-                let before = self.board.load().pack.last_reload.clone();
-                (Some(error), before.map(|reload| reload.needs_restart).unwrap_or_default())
+                let before = self.shared.board.load().pack.last_reload.clone();
+                (Some(error.to_string()), before.map(|reload| reload.needs_restart).unwrap_or_default())
             }
         };
         match &error {
@@ -128,7 +159,7 @@ impl Reloader {
         }
         let at = rfc3339(now_ms);
         let outcome = ReloadOutcome { succeeded: error.is_none(), at, error, needs_restart };
-        let mut status = Status::clone(&self.board.load());
+        let mut status = Status::clone(&self.shared.board.load());
         let (kind, subject) =
             (if outcome.succeeded { "reload" } else { "reload failed" }, status.pack.name.clone());
         let detail = match &outcome.error {
@@ -136,117 +167,113 @@ impl Reloader {
             None => format!("pack {}", status.pack.hash.get(..16).unwrap_or(&status.pack.hash)),
         };
         status.pack.last_reload = Some(outcome);
-        self.board.store(Arc::new(status));
+        self.shared.board.store(Arc::new(status));
         let entry = NewHistory { kind, subject: &subject, detail: &detail, ..NewHistory::default() };
-        note(&self.store, &entry).await;
-        let configuration = self.store.by(CONFIGURATION);
+        note(&self.stack.store, &entry).await;
+        let configuration = self.stack.store.by(CONFIGURATION);
         for (kind, detail) in changed_sections(&before, &self.config.masked) {
             note(&configuration, &NewHistory { kind, detail: &detail, ..NewHistory::default() }).await;
         }
     }
 
     /// Loads and applies the configuration. Returns the changed keys that need a restart.
-    async fn try_reload(&mut self) -> Result<Vec<String>, String> {
+    async fn try_reload(&mut self) -> Result<Vec<String>, ReloadError> {
         let file = self.file.clone();
         let config = match file {
-            Some(file) => {
-                spawn_blocking(move || read_config(&file)).await.map_err(|error| error.to_string())??
-            }
+            Some(file) => spawn_blocking(move || read_config(&file)).await??,
             None => self.config.clone(),
         };
         let needs_restart = needs_restart(&self.config, &config);
         let config = effective(&self.config, config);
         // The new configuration may lack `admin.token`.
-        check_exposure(&config, self.admin_address).map_err(|error| error.to_string())?;
-        let folder = config.mapping.clone();
-        let read = spawn_blocking(move || pack::load(folder.as_deref()))
-            .await
-            .map_err(|error| error.to_string())??;
-        warn(check_against_pack(&config, &read.facts(), self.file.as_deref())?);
+        check_exposure(&config, self.admin_address)?;
+        let (loaded, warnings) = load(&config, self.file.as_deref()).await?;
+        warn(warnings);
         check_parts(&config, self.file.as_deref())?;
-        let text = |error: StartError| error.to_string();
-        let loaded = assemble::apply_settings(&config, read).map_err(text)?;
 
         let before = &self.config;
         let (new_limits, new_shadow) = (before.limits != config.limits, before.shadow != config.shadow);
         let new_edge = before.trusted_proxies != config.trusted_proxies
             || before.forwarded != config.forwarded
             || before.logs_address != config.logs_address;
-        let mut parts = self.parts.clone();
+        let mut stack = self.stack.clone();
         if new_limits {
-            parts.limits = Arc::new(assemble::fit_to_memory(assemble::limits(&config.limits), &parts.memory));
+            stack.limits = Arc::new(assemble::fit_to_memory(assemble::limits(&config.limits), &stack.memory));
         }
-        parts.forwarding = assemble::forwarding(&config);
-        // Each upstream has its limits, so a change of them rebuilds all upstreams.
-        let kept = (!new_limits && !new_shadow).then_some(&self.services);
-        let services = Services::new(&config, &parts.limits, kept).map_err(text)?;
+        stack.forwarding = assemble::forwarding(&config);
+        let running = stack.program.load().traces().cloned();
+        let traces = assemble::traces(config.otlp.as_ref(), before.otlp.as_ref().zip(running.as_ref()))?;
         let tables = assemble::tables(&config, &loaded);
-        let program = assemble::program(&config, &loaded, &services, &tables).map_err(text)?;
-        let descriptors = assemble::descriptors(&config).map_err(text)?;
+        let settings = assemble::program(&config, &loaded, &stack.limits, tables.clone(), traces);
+        // Each upstream has its limits, so a change of them rebuilds all upstreams.
+        let reused = if new_limits || new_shadow { &Upstreams::default() } else { &self.upstreams };
+        let upstreams = settings.connect(reused)?;
+        let program = settings.program(&upstreams)?;
+        let descriptors = assemble::descriptors(&config)?;
         let authority = authority(&config, &loaded.pack);
-        let endpoint = match authority == self.authority {
-            true => None,
-            false => Some(endpoint(&config, &loaded).map_err(text)?),
-        };
+        let new_endpoint = authority != self.authority;
+        let endpoint = new_endpoint.then(|| endpoint(&config, &loaded)).transpose()?;
         let certificate = match (&self.certificate, &config.tls) {
             (Some(_), Some(files)) => {
-                Some(ServerCertificate::load(&tls_files(files)).map_err(|error| format!("tls: {error}"))?)
+                Some(ServerCertificate::load(&tls_files(files)).map_err(StartError::from)?)
             }
             _ => None,
         };
+        let new_keys = expose_all(&before.keys) != expose_all(&config.keys);
+        let keys = new_keys.then(|| KeyRing::parse(&config.keys)).transpose().map_err(StartError::from)?;
         let mut workers = None;
         if new_shadow {
-            let started = Shadow::start(self.store.clone(), assemble::shadow(&config.shadow)).await;
-            let (shadow, started) = started.map_err(|error| error.to_string())?;
-            (parts.shadow, workers) = (shadow, Some(started));
+            let (shadow, started) =
+                Shadow::start(stack.store.clone(), assemble::shadow(&config.shadow)).await?;
+            (stack.shadow, workers) = (shadow, Some(started));
         }
-        if expose_all(&before.keys) != expose_all(&config.keys) {
-            let keys = KeyRing::parse(&config.keys).map_err(|error| format!("key: {error}"))?;
-            self.store.set_keys(&keys).await.map_err(|error| format!("key: {error}"))?;
+        if let Some(keys) = &keys {
+            stack.store.set_keys(keys).await.map_err(ReloadError::Keys)?;
         }
         let clients = config.clients.iter().map(client_of).collect();
-        warn_of(self.registry.ensure(clients).await.map_err(|error| error.to_string())?);
+        warn_of(self.shared.registry.ensure(clients).await?);
 
         // Everything below is infallible. A reload that fails above has changed at most the store's
         // keys and the configured clients.
+        let shared = &self.shared;
         if let Some(endpoint) = endpoint {
-            self.registry.set_endpoint(endpoint.clone());
-            self.tokens.set_endpoint(endpoint);
+            shared.registry.set_endpoint(endpoint.clone());
+            stack.tokens.set_endpoint(endpoint);
         }
-        self.tokens.discover();
+        stack.tokens.discover();
         if workers.is_some() {
-            self.events_shadow.store(Arc::new(parts.shadow.clone()));
+            self.dual.set_shadow(stack.shadow.clone());
         }
-        self.phases.serve(tables.into_iter().flatten().collect());
-        self.phases.set_gate(config.gate.clone());
-        self.retirement.serve(assemble::retirement_rules(&config, &loaded));
-        self.workbench.serve(assemble::playground_pack(&config, &loaded));
-        self.current.store(Arc::new(program));
-        parts.shadow.expire();
-        if let Err(error) = self.tokens.sync().await {
+        shared.phases.serve(tables.into_iter().flatten().collect());
+        shared.phases.set_gate(config.gate.clone());
+        stack.retirement.serve(assemble::retirement_rules(&config, &loaded));
+        shared.workbench.serve(assemble::playground_pack(&config, &loaded));
+        stack.program.store(Arc::new(program));
+        stack.shadow.expire();
+        if let Err(error) = stack.tokens.sync().await {
             tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");
         }
         if let (Some(shown), Some(fresh)) = (&self.certificate, &certificate) {
             shown.replace(fresh);
         }
         let certificates =
-            show_certificates(&config, self.certificate.as_ref(), &self.board.load().certificates);
-        self.admin.set_access(&admin_access(&config), admin_hosts(&config));
+            show_certificates(&config, self.certificate.as_ref(), &shared.board.load().certificates);
+        shared.admin.set_access(&admin_access(&config), admin_hosts(&config));
         if before.log != config.log && !log::refilter(&config.log) {
             tracing::warn!("the log goes on being filtered as before: its filter is not ours");
         }
         if before.gate != config.gate {
-            self.gate = gate(&config, &self.phases, &self.store, &self.clock);
-            self.admin.set_gate(config.gate.clone());
+            self.gate = gate(&config, &shared.phases, &stack.store, &stack.clock);
+            shared.admin.set_gate(config.gate.clone());
         }
-        self.stopping.store(Arc::new(Stopping::from_limits(&config.limits)));
+        shared.stopping.store(Arc::new(Stopping::from_limits(&config.limits)));
         if new_limits || new_shadow || new_edge {
-            let options = assemble::listener_options(&config, &parts.memory, descriptors);
+            let options = assemble::listener_options(&config, &stack.memory, descriptors);
             assemble::warn_of_descriptors(&config, &options);
-            (self.serve)(parts.clone(), options);
+            (self.serve)(stack.clone(), options);
         }
         if let Some(workers) = workers
-            && let Some(before) = self.workers.lock().await.replace(workers)
+            && let Some(before) = shared.workers.lock().await.replace(workers)
         {
             // In the background: running comparisons may take that long.
             tokio::spawn(before.stop(config.limits.drain_timeout));
@@ -255,18 +282,17 @@ impl Reloader {
             == (config.reload, &config.files, &config.mapping);
         // Other files need a new watch, and a new baseline of their content.
         if !is_watched_as_before {
-            self.watch = watch(self.file.as_deref(), &config);
-            self.tried = fingerprint(self.file.as_deref(), &config);
+            self.files = WatchedFiles::new(self.file.as_deref(), &config);
         }
-        let posted = self.board.load();
+        let posted = shared.board.load();
         let hash = loaded.hash;
-        self.board.store(Arc::new(Status {
+        shared.board.store(Arc::new(Status {
             config: config.masked.clone(),
             pack: PackStatus {
                 name: loaded.pack.name.clone(),
                 source: loaded.source,
                 hash: hash.clone(),
-                loaded_at: rfc3339(self.clock.unix_ms()),
+                loaded_at: rfc3339(stack.clock.unix_ms()),
                 generation: posted.pack.generation + 1,
                 last_reload: None,
             },
@@ -278,7 +304,8 @@ impl Reloader {
             shown: Some(loaded.shown),
             certificates,
         }));
-        (self.services, self.parts, self.authority, self.config) = (services, parts, authority, config);
+        drop(posted);
+        (self.upstreams, self.stack, self.authority, self.config) = (upstreams, stack, authority, config);
         Ok(needs_restart)
     }
 }
@@ -373,8 +400,7 @@ fn expose_all(keys: &[Secret<String>]) -> Vec<&String> {
 /// Fingerprints everything that affects requests to the authorization server.
 pub(super) fn authority(config: &Config, pack: &Pack) -> String {
     let Some(oauth) = &config.oauth else { return String::new() };
-    let way = assemble::way(oauth.token_url.as_ref().unwrap_or(&oauth.redirect_url), &oauth.tls);
-    format!("{oauth:?} {:?} {way}", pack.sides[1].credential.tokens)
+    format!("{oauth:?} {:?} {}", pack.sides[1].credential.tokens, oauth.tls.fingerprint())
 }
 
 /// Publishes the expiry of all certificates as metrics and returns them. Removes the metrics of
@@ -408,51 +434,46 @@ pub(super) fn show_certificates(
         .collect()
 }
 
-/// Watches the files of a configuration, if enabled.
-pub(super) fn watch(file: Option<&Path>, config: &Config) -> Option<FolderWatch> {
-    let reload = config.reload;
-    reload.watch.then(|| FolderWatch::new(file, &config.files, config.mapping.as_deref(), reload.settle))
-}
-
 /// Spawns the gate, which promotes and rolls back operations by the configured policies.
 pub(super) fn gate(config: &Config, phases: &Phases, store: &Store, clock: &Clock) -> AbortOnDropHandle<()> {
     let keeping = keep_gate(phases.clone(), Archive::new(store.clone()), clock.clone(), config.gate.clone());
     AbortOnDropHandle::new(tokio::spawn(keeping))
 }
 
-fn read_config(file: &std::path::Path) -> Result<Config, String> {
-    let outcome = config::load(file, &Environment::process())
-        .map_err(|error| format!("{} cannot be read: {error}", file.display()))?;
-    outcome.config.ok_or_else(|| to_text(&outcome.sources, &outcome.findings, Colour::Never))
+fn read_config(file: &Path) -> Result<Config, ReloadError> {
+    let outcome = config::load(file, &Environment::process());
+    let outcome = outcome.map_err(|error| ReloadError::Read(file.to_owned(), error))?;
+    let findings = || ReloadError::Config(to_text(&outcome.sources, &outcome.findings, Colour::Never));
+    outcome.config.ok_or_else(findings)
 }
 
-/// Checks a configuration against its pack. Returns the rendered findings: as the error if one is
-/// an error, else the warnings, if any.
+/// Checks a configuration against its pack. Returns the rendered warnings, if any.
 pub(super) fn check_against_pack(
     config: &Config,
     facts: &config::PackFacts,
-    file: Option<&std::path::Path>,
-) -> Result<Option<String>, String> {
+    file: Option<&Path>,
+) -> Result<Option<String>, StartError> {
     render_findings(against_pack(config, facts), file)
 }
 
 /// Checks the keys and files that a configuration names, which only a start reads.
-pub(super) fn check_parts(config: &Config, file: Option<&std::path::Path>) -> Result<(), String> {
+pub(super) fn check_parts(config: &Config, file: Option<&Path>) -> Result<(), StartError> {
     render_findings(examine::parts(config), file).map(drop)
 }
 
-fn render_findings(findings: Findings, file: Option<&std::path::Path>) -> Result<Option<String>, String> {
+/// Renders the findings: as the error if one is an error, else as warnings.
+fn render_findings(findings: Findings, file: Option<&Path>) -> Result<Option<String>, StartError> {
     if findings.is_empty() {
         return Ok(None);
     }
     let reread = file.and_then(|file| config::load(file, &Environment::process()).ok());
-    let shown = match reread {
+    let text = match reread {
         Some(outcome) => to_text(&outcome.sources, &findings, Colour::Never),
         None => {
             findings.in_order().iter().map(|finding| finding.message.clone()).collect::<Vec<_>>().join("\n")
         }
     };
-    if findings.has_errors() { Err(shown) } else { Ok(Some(shown)) }
+    if findings.has_errors() { Err(StartError::Mismatch(text)) } else { Ok(Some(text)) }
 }
 
 /// Logs findings that do not prevent operation.
@@ -464,7 +485,7 @@ pub(super) fn warn(findings: Option<String>) {
 
 /// Hashes everything that a reload reads. Unreadable files count as empty; the reload reports the
 /// cause.
-pub(super) fn fingerprint(file: Option<&Path>, config: &Config) -> String {
+fn fingerprint(file: Option<&Path>, config: &Config) -> String {
     let read = |file: &Path| std::fs::read(file).unwrap_or_default();
     let own = file.map(read).unwrap_or_default();
     let pack =

@@ -258,8 +258,8 @@ impl From<StartError> for StartFailure {
     fn from(error: StartError) -> StartFailure {
         match error {
             // The text is rendered findings, which need no prefix.
-            StartError::Pack(findings) | StartError::Mismatch(findings) => {
-                StartFailure { exit_code: 1, text: findings, is_logged: false }
+            StartError::Pack(_) | StartError::Mismatch(_) => {
+                StartFailure { exit_code: 1, text: error.to_string(), is_logged: false }
             }
             error => StartFailure::new(error.to_string()),
         }

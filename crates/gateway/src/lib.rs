@@ -2,8 +2,8 @@
 //! dual runs and telemetry. The crate reads compiled plans and never parses mapping files.
 //!
 //! Programs that embed the gateway start at [`Gateway::builder`]. The crate `switchback-compiler`
-//! compiles packs with `mapping::compile`. The modules are public for the program `switchback`,
-//! which assembles them itself; they change with it.
+//! compiles packs with `mapping::compile`. The modules are public for the program `switchback`; they
+//! change with it.
 
 // Keeps `pub` limited to items that other crates can reach, so the compiler reports unused ones.
 #![warn(unreachable_pub)]
@@ -36,4 +36,7 @@ pub mod tls;
 pub mod token;
 pub mod tunnel;
 
-pub use gateway::{BuildError, Gateway, GatewayBuilder, GatewayLayer, Layered};
+pub use gateway::{
+    BuildError, DualSettings, FrontSettings, Gateway, GatewayBuilder, GatewayLayer, GatewayParts, Layered,
+    ProgramSettings, ServiceSettings, Upstreams,
+};

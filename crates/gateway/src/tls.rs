@@ -9,6 +9,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer, ServerName};
+use sha2::{Digest as _, Sha256};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
@@ -183,6 +184,18 @@ impl ServiceTls {
     pub fn files(&self) -> impl Iterator<Item = &Path> {
         let own = self.own.iter().flat_map(|own| [&own.certificates, &own.key]);
         self.authorities.iter().chain(own).map(PathBuf::as_path)
+    }
+
+    /// Fingerprints the settings and the content of the files. Certificates are replaced in place,
+    /// so paths alone do not reveal a change.
+    pub fn fingerprint(&self) -> String {
+        let mut digest = Sha256::new();
+        for file in self.files() {
+            let content = std::fs::read(file).unwrap_or_default();
+            digest.update((content.len() as u64).to_be_bytes());
+            digest.update(content);
+        }
+        format!("{self:?} {:?}", digest.finalize())
     }
 
     fn roots(&self) -> Result<RootCertStore, TlsError> {

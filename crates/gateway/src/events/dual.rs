@@ -62,8 +62,13 @@ pub(super) struct Came<'e> {
 
 impl EventsDual {
     /// Creates a comparer that pairs events in the store.
-    pub fn new(store: Store, shadow: Arc<ArcSwap<Shadow>>) -> EventsDual {
-        EventsDual { store, shadow }
+    pub fn new(store: Store, shadow: Shadow) -> EventsDual {
+        EventsDual { store, shadow: Arc::new(ArcSwap::from_pointee(shadow)) }
+    }
+
+    /// Replaces the shadow, whose settings have changed.
+    pub fn set_shadow(&self, shadow: Shadow) {
+        self.shadow.store(Arc::new(shadow));
     }
 
     /// Decides whether the event is delivered, and how its partner is found.
