@@ -6,112 +6,64 @@ use crate::contract::faults;
 use crate::contract::grouped::Grouped;
 use crate::diagnostic::suggest;
 use crate::yaml::{Kind, Node};
+use std::collections::HashMap;
+use std::sync::LazyLock;
 
-/// Keywords without effect on values, or without effect on their translation, and keywords that are
-/// read elsewhere.
-pub(super) const SILENT: &[&str] = &[
-    "title",
-    "description",
-    "summary",
-    "default",
-    "example",
-    "examples",
-    "deprecated",
-    "externalDocs",
-    "$comment",
-    "$schema",
-    "$id",
-    "$anchor",
-    "$defs",
-    "definitions",
-    "xml",
-    "readOnly",
-    "writeOnly",
-    "discriminator",
-    // Parameters of Swagger 2.0 are schemas themselves.
-    "name",
-    "in",
-    "collectionFormat",
-    "allowEmptyValue",
-];
+/// What the reader does with a keyword.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum KeywordUse {
+    /// Types represent it, or comparisons use it; see `unread`.
+    Read,
+    /// It has no effect on values or on their translation, or is read elsewhere. Parameters of
+    /// Swagger 2.0 are schemas themselves.
+    Silent,
+    /// It restricts values in ways that types cannot represent: they accept a few more values than
+    /// the document. Comparisons of two contracts use its text.
+    NotRead,
+}
 
-/// Keywords that types represent, or that comparisons use.
-const READ: &[&str] = &[
-    "type",
-    "nullable",
-    "enum",
-    "const",
-    "properties",
-    "required",
-    "additionalProperties",
-    "items",
-    "minItems",
-    "maxItems",
-    "$ref",
-    "oneOf",
-    "anyOf",
-    "allOf",
-    "format",
-    "pattern",
-    "minimum",
-    "maximum",
-    "minLength",
-    "maxLength",
-    "patternProperties",
-    "unevaluatedProperties",
-    "prefixItems",
-    "multipleOf",
-    "exclusiveMinimum",
-    "exclusiveMaximum",
-    "uniqueItems",
-    // Used only in comparisons; see `unread`.
-    "minProperties",
-    "maxProperties",
-    "minContains",
-    "maxContains",
-    "contentEncoding",
-    "contentMediaType",
-    "contentSchema",
-    "propertyNames",
-];
+const READ: &str = "\
+    type nullable enum const properties required additionalProperties items minItems maxItems \
+    $ref oneOf anyOf allOf format pattern minimum maximum minLength maxLength patternProperties \
+    unevaluatedProperties prefixItems multipleOf exclusiveMinimum exclusiveMaximum uniqueItems \
+    minProperties maxProperties minContains maxContains contentEncoding contentMediaType \
+    contentSchema propertyNames";
+const SILENT: &str = "\
+    title description summary default example examples deprecated externalDocs $comment $schema \
+    $id $anchor $defs definitions xml readOnly writeOnly discriminator name in collectionFormat \
+    allowEmptyValue";
+const NOT_READ: &str = "\
+    not if then else dependentRequired dependentSchemas dependencies contains unevaluatedItems \
+    additionalItems $dynamicRef $dynamicAnchor $recursiveRef $recursiveAnchor $vocabulary";
 
-/// Keywords that restrict values in ways that types cannot represent. The types accept a few more
-/// values than the document. Comparisons of two contracts use the text of these keywords; see
-/// `unread`.
-const NOT_READ: &[&str] = &[
-    "not",
-    "if",
-    "then",
-    "else",
-    "dependentRequired",
-    "dependentSchemas",
-    "dependencies",
-    "contains",
-    "unevaluatedItems",
-    "additionalItems",
-    "$dynamicRef",
-    "$dynamicAnchor",
-    "$recursiveRef",
-    "$recursiveAnchor",
-    "$vocabulary",
-];
+/// Returns the use of a keyword, or `None` if it is unknown.
+pub(super) fn use_of(name: &str) -> Option<KeywordUse> {
+    static USES: LazyLock<HashMap<&str, KeywordUse>> = LazyLock::new(|| {
+        let all = [(READ, KeywordUse::Read), (SILENT, KeywordUse::Silent), (NOT_READ, KeywordUse::NotRead)];
+        all.into_iter().flat_map(|(names, of)| names.split(' ').map(move |name| (name, of))).collect()
+    });
+    USES.get(name).copied()
+}
 
 impl<'n> Schemas<'n, '_> {
     /// Reports keywords that types cannot represent, and misspelt ones.
     pub(super) fn check_keys(&mut self, node: &'n Node, findings: &mut Grouped) {
         for (key, _) in node.as_map().unwrap_or_default() {
             let name = key.name.as_str();
-            if READ.contains(&name) || SILENT.contains(&name) || name.starts_with("x-") {
-                continue;
-            }
-            if NOT_READ.contains(&name) {
-                findings.add(name, key.span, || faults::wider(key.span, name));
-                continue;
-            }
-            // Suggestions are expensive, and a document repeats its keywords.
-            let near = *self.unknown.entry(name).or_insert_with(|| suggest(name, READ.iter().copied()));
-            if let Some(near) = near {
-                findings.add(&format!("key {name}"), key.span, || faults::near_key(key.span, name, near));
+            match use_of(name) {
+                Some(KeywordUse::Read | KeywordUse::Silent) => {}
+                _ if name.starts_with("x-") => {}
+                Some(KeywordUse::NotRead) => {
+                    findings.add(name, key.span, || faults::wider(key.span, name));
+                }
+                // Suggestions are expensive, and a document repeats its keywords.
+                None => {
+                    let near = *self.unknown.entry(name).or_insert_with(|| suggest(name, READ.split(' ')));
+                    if let Some(near) = near {
+                        let key_of = format!("key {name}");
+                        findings.add(&key_of, key.span, || faults::near_key(key.span, name, near));
+                    }
+                }
             }
         }
     }
@@ -126,7 +78,7 @@ pub(super) fn says_something(node: &Node) -> bool {
     node.as_map().unwrap_or_default().iter().any(|(key, _)| {
         let name = key.name.as_str();
         // The alternatives repeat or imply a type or format.
-        (READ.contains(&name) || NOT_READ.contains(&name))
+        matches!(use_of(name), Some(KeywordUse::Read | KeywordUse::NotRead))
             && !matches!(name, "oneOf" | "anyOf" | "allOf" | "$ref" | "nullable" | "type" | "format")
     })
 }
@@ -137,7 +89,7 @@ pub(super) fn only_requires(node: &Node) -> bool {
         !entries.is_empty()
             && entries.iter().all(|(key, _)| {
                 matches!(key.name.as_str(), "required" | "not" | "minProperties" | "maxProperties")
-                    || (SILENT.contains(&key.name.as_str()))
+                    || use_of(&key.name) == Some(KeywordUse::Silent)
             })
     })
 }

@@ -1,7 +1,7 @@
 //! The composition of schemas: a schema, the targets of its `$ref`, and the members of `allOf`,
 //! flattened into layers.
 
-use super::keywords::SILENT;
+use super::keywords::{KeywordUse, use_of};
 use super::{Schemas, WORK_MAX};
 use crate::contract::documents::ReferenceTarget;
 use crate::contract::faults;
@@ -142,7 +142,7 @@ impl<'n> Schemas<'n, '_> {
                     },
                     "allOf" => open.extend(value.as_seq().unwrap_or_default().iter().rev()),
                     "nullable" | "x-nullable" => flat.nullable |= value.kind == Kind::Bool(true),
-                    name if SILENT.contains(&name) || name.starts_with("x-") => {}
+                    name if use_of(name) == Some(KeywordUse::Silent) || name.starts_with("x-") => {}
                     // The target of a reference has its own type.
                     "type" => types = true,
                     // In a parameter of Swagger 2.0, `required` is a flag.
