@@ -306,7 +306,7 @@ pub struct Narrow {
 }
 
 /// The direction of a message between the sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Message {
     /// From the served side to the called one.
     Request,

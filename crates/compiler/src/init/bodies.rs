@@ -57,15 +57,6 @@ pub(super) struct Proposal {
     pub guess: Guess,
 }
 
-/// The direction of a body. The old side is served.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum BodyDirection {
-    /// From the old side to the new one.
-    Request,
-    /// From the new side to the old one.
-    Answer,
-}
-
 pub(super) struct Bodies<'c> {
     old: &'c Contract,
     new: &'c Contract,
@@ -87,7 +78,7 @@ pub(super) struct Bodies<'c> {
 }
 
 /// The names of both sides' types, and the direction.
-type ShapeKey = (String, String, BodyDirection);
+type ShapeKey = (String, String, Message);
 
 #[derive(Debug, Clone, Default)]
 struct ShapeDraft {
@@ -99,11 +90,6 @@ struct ShapeDraft {
     refused: Vec<String>,
     /// The type of the old side, if a wrapper object was removed on either side.
     unwraps: Option<String>,
-}
-
-/// The lines of a shape before rendering.
-#[derive(Default)]
-struct LineDraft {
     same: Vec<String>,
     rename: Vec<String>,
     only_old: Vec<String>,
@@ -188,11 +174,11 @@ impl<'c> Bodies<'c> {
                     return Err("the body is required on the new side and not on the old one".to_owned());
                 }
                 // Opaque bodies, and two compatible forms, need no lines.
-                if let Some(keep) = draft_opaque([&from.media, &to.media], types, BodyDirection::Request) {
+                if let Some(keep) = draft_opaque([&from.media, &to.media], types, Message::Request) {
                     route.lines.push(format!("request: {}", keep?));
                     return Ok(());
                 }
-                self.body(old, types, BodyDirection::Request, route)
+                self.body(old, types, Message::Request, route)
             }
         }
     }
@@ -214,11 +200,11 @@ impl<'c> Bodies<'c> {
             (Some(_), None) => Err("the new side answers without a body".to_owned()),
             (Some((to, built)), Some((from, read))) => {
                 let types = [self.old.types.at(&to), self.new.types.at(&from)];
-                if let Some(keep) = draft_opaque([&built, &read], types, BodyDirection::Answer) {
+                if let Some(keep) = draft_opaque([&built, &read], types, Message::Answer) {
                     route.lines.push(format!("response: {}", keep?));
                     return Ok(());
                 }
-                self.body(old, types, BodyDirection::Answer, route)
+                self.body(old, types, Message::Answer, route)
             }
         }
     }
@@ -228,10 +214,10 @@ impl<'c> Bodies<'c> {
         &mut self,
         operation: &Operation,
         types: [TypeIn<'_>; 2],
-        way: BodyDirection,
+        way: Message,
         route: &mut RouteDraft,
     ) -> Drafted<()> {
-        let word = if way == BodyDirection::Request { "request" } else { "response" };
+        let word = if way == Message::Request { "request" } else { "response" };
         if fits(types, way) {
             route.lines.push(format!("{word}: keep"));
             return Ok(());
@@ -240,9 +226,9 @@ impl<'c> Bodies<'c> {
             // An unnamed type has its lines inline.
             ([Some(old), Some(new)], [None, _] | [_, None]) => {
                 let name = format!("{} {word}", operation.key);
-                let (lines, shape) = self.shape(&name, old, new, types, way)?;
+                let shape = self.shape(&name, old, new, types, way)?;
                 route.lines.push(format!("{word}:"));
-                route.lines.extend(self.lines(&lines).into_iter().map(|line| format!("  {line}")));
+                route.lines.extend(self.lines(&shape).into_iter().map(|line| format!("  {line}")));
                 self.use_shape(&shape, route);
                 shape.shapes
             }
@@ -272,14 +258,12 @@ impl<'c> Bodies<'c> {
 
     /// Returns the shape between two types, drafting it if necessary, and whether it applies to
     /// list elements.
-    fn shape_of(&mut self, types: [TypeIn<'_>; 2], way: BodyDirection) -> Drafted<(String, bool)> {
+    fn shape_of(&mut self, types: [TypeIn<'_>; 2], way: Message) -> Drafted<(String, bool)> {
         let why = || {
-            let (from, to) = way.sort(types);
-            let why = assignable(from, to, Some(way.message()))
-                .err()
-                .map(|why| why.to_string())
-                .unwrap_or_default();
-            format!("the {} does not fit: {why}", way.word())
+            let (from, to) = sort(way, types);
+            let why = assignable(from, to, Some(way)).err().map(|why| why.to_string()).unwrap_or_default();
+            let word = if way == Message::Request { "request" } else { "answer" };
+            format!("the {word} does not fit: {why}")
         };
         let mut inner = types;
         let mut each = false;
@@ -306,7 +290,7 @@ impl<'c> Bodies<'c> {
         if let Some(why) = self.failed.get(&key) {
             return Err(why.clone());
         }
-        let mut name = format!("{}{}", word(&key.0), if way == BodyDirection::Request { "Sent" } else { "" });
+        let mut name = format!("{}{}", word(&key.0), if way == Message::Request { "Sent" } else { "" });
         // Types of both directions, and types with names that differ in punctuation, may share a
         // name.
         while self.shapes.contains_key(&name) || self.open.iter().any(|(_, open)| *open == name) {
@@ -327,8 +311,8 @@ impl<'c> Bodies<'c> {
         };
         self.open.pop();
         match drafted {
-            Ok((lines, mut shape)) => {
-                shape.text = self.render_shape(&name, &key, &lines);
+            Ok(mut shape) => {
+                shape.text = self.render_shape(&name, &key, &shape);
                 self.shapes.insert(name.clone(), shape);
                 self.by_types.insert(key.clone(), name.clone());
                 self.drafted.push(key);
@@ -372,21 +356,21 @@ impl<'c> Bodies<'c> {
         &mut self,
         [old, new]: [&Choice; 2],
         types: [TypeIn<'_>; 2],
-        way: BodyDirection,
-    ) -> Drafted<(LineDraft, ShapeDraft)> {
-        let (mut lines, mut shape) = (LineDraft::default(), ShapeDraft::default());
-        let (read, built) = way.sort([old, new]);
-        let (from, to) = way.sort(types);
+        way: Message,
+    ) -> Drafted<ShapeDraft> {
+        let mut shape = ShapeDraft::default();
+        let (read, built) = sort(way, [old, new]);
+        let (from, to) = sort(way, types);
         for (at, one) in read.alternatives.iter().enumerate() {
             let one = from.types.at(one);
             // A compatible alternative needs no shape.
-            if assignable(one, to, Some(way.message())).is_ok() {
+            if assignable(one, to, Some(way)).is_ok() {
                 continue;
             }
             let other = counterpart(one, at, read, to, built)
                 .ok_or_else(|| format!("`{}` is no alternative of the other side", one.ty))?;
-            let pair = if way == BodyDirection::Request { [one, other] } else { [other, one] };
-            if lines.alternatives.len() == ALTERNATIVES_MAX {
+            let pair = if way == Message::Request { [one, other] } else { [other, one] };
+            if shape.alternatives.len() == ALTERNATIVES_MAX {
                 return Err(format!(
                     "more than {ALTERNATIVES_MAX} alternatives of `{}` do not fit as they are",
                     from.ty
@@ -394,9 +378,9 @@ impl<'c> Bodies<'c> {
             }
             let (name, _) = self.shape_of(pair, way).map_err(|why| format!("`{}`: {why}", one.ty))?;
             shape.shapes.push(name.clone());
-            lines.alternatives.push(quote(&name));
+            shape.alternatives.push(quote(&name));
         }
-        Ok((lines, shape))
+        Ok(shape)
     }
 
     /// Returns these shapes and all shapes that they use.
@@ -418,9 +402,9 @@ impl<'c> Bodies<'c> {
         old: &Object,
         new: &Object,
         types: [TypeIn<'_>; 2],
-        way: BodyDirection,
-    ) -> Drafted<(LineDraft, ShapeDraft)> {
-        let (mut lines, mut shape) = (LineDraft::default(), ShapeDraft::default());
+        way: Message,
+    ) -> Drafted<ShapeDraft> {
+        let mut shape = ShapeDraft::default();
         let known = FieldContext {
             name,
             accepted: self.given.accepted,
@@ -434,7 +418,7 @@ impl<'c> Bodies<'c> {
             shape.unwraps = Some(name.to_owned());
         }
         for guess in &pairing.guesses {
-            lines.comments.push(format!(
+            shape.comments.push(format!(
                 "# likely ({:.2}): `{}` has become `{}`: {}; --accept {}",
                 guess.score,
                 one_line(&path(&guess.places[0])),
@@ -453,23 +437,23 @@ impl<'c> Bodies<'c> {
             })
         };
         for (place, field) in &pairing.only[0] {
-            if let Err(why) = one_sided(place, field, way, &mut lines, &mut shape) {
+            if let Err(why) = one_sided(place, field, way, &mut shape) {
                 whys.own(why + &likely(0, place));
             }
         }
         for (place, field) in &pairing.only[1] {
             // A read-only field is never part of a request, even if it is required.
-            if way == BodyDirection::Request && field.required && field.access != Access::ReadOnly {
+            if way == Message::Request && field.required && field.access != Access::ReadOnly {
                 whys.own(format!(
                     "`{}` is required by the new side, and the old one has no such field{}",
                     path(place),
                     likely(1, place)
                 ));
             }
-            lines.rest = true;
+            shape.rest = true;
         }
         for both in &pairing.both {
-            if let Err(why) = self.field(both, types, way, &mut lines, &mut shape) {
+            if let Err(why) = self.field(both, types, way, &mut shape) {
                 whys.add(why);
             }
         }
@@ -477,28 +461,27 @@ impl<'c> Bodies<'c> {
             let inner = [types[0].types.at(a), types[1].types.at(b)];
             if !fits(inner, way) {
                 match self.value(inner, [false, false], way, &mut shape, "*") {
-                    Ok(how) => lines.rename.push(format!("'*': {{{}: '*', {how}}}", quote(self.names[1]))),
+                    Ok(how) => shape.rename.push(format!("'*': {{{}: '*', {how}}}", quote(self.names[1]))),
                     Err(why) => whys.add(DraftObstacle { text: why, own: false }),
                 }
             }
         }
         whys.none()?;
-        Ok((lines, shape))
+        Ok(shape)
     }
 
     fn field(
         &mut self,
         both: &Both<'_>,
         types: [TypeIn<'_>; 2],
-        way: BodyDirection,
-        lines: &mut LineDraft,
+        way: Message,
         shape: &mut ShapeDraft,
     ) -> Result<(), DraftObstacle> {
         let [old, new] = both.fields;
         let own = |text: String| DraftObstacle { text, own: true };
         let inner = [types[0].types.at(&old.ty), types[1].types.at(&new.ty)];
-        let (read, built) = way.sort([old, new]);
-        let around = way.sort(both.around).0;
+        let (read, built) = sort(way, [old, new]);
+        let around = sort(way, both.around).0;
         let places = [place(&both.places[0]).map_err(own)?, place(&both.places[1]).map_err(own)?];
         // The enclosing object must be required too.
         if built.required && !(read.required && around.is_none_or(|around| around.required)) {
@@ -512,19 +495,19 @@ impl<'c> Bodies<'c> {
             let said = if both.is_said { "   # both documents say the same of it" } else { "" };
             // `same` lists names; nested places need `rename`.
             match both.places[0] == both.places[1] && both.places[0].len() == 1 {
-                true => lines.same.push(from.clone()),
-                false => lines.rename.push(format!("{from}: {to}{said}")),
+                true => shape.same.push(from.clone()),
+                false => shape.rename.push(format!("{from}: {to}{said}")),
             }
             return Ok(());
         }
         if let Some(objects) = anonymous_objects(inner).filter(|_| both.places[0].len() < PLACES_MAX) {
-            return self.draft_nested(both, objects, types, way, lines, shape);
+            return self.draft_nested(both, objects, types, way, shape);
         }
         let required = [old.required, new.required];
         let how = self.value(inner, required, way, shape, &old.name);
         let how = how.map_err(|text| DraftObstacle { text, own: false })?;
         let side = quote(self.names[1]);
-        lines.rename.push(format!("{from}: {{{side}: {to}, {how}}}"));
+        shape.rename.push(format!("{from}: {{{side}: {to}, {how}}}"));
         Ok(())
     }
 
@@ -535,8 +518,7 @@ impl<'c> Bodies<'c> {
         outer: &Both<'_>,
         [old, new]: [&Object; 2],
         types: [TypeIn<'_>; 2],
-        way: BodyDirection,
-        lines: &mut LineDraft,
+        way: Message,
         shape: &mut ShapeDraft,
     ) -> Result<(), DraftObstacle> {
         let own = |text: String| DraftObstacle { text, own: true };
@@ -546,24 +528,24 @@ impl<'c> Bodies<'c> {
             let at = place(0, inner);
             match way {
                 // Only members of the body itself can refuse a call.
-                BodyDirection::Request if field.access != Access::ReadOnly => {
+                Message::Request if field.access != Access::ReadOnly => {
                     return Err(own(format!("`{}` has no counterpart on the new side", path(&at))));
                 }
-                _ => one_sided(&at, field, way, lines, shape).map_err(own)?,
+                _ => one_sided(&at, field, way, shape).map_err(own)?,
             }
         }
         for (inner, field) in &pairing.only[1] {
-            if way == BodyDirection::Request && field.required && field.access != Access::ReadOnly {
+            if way == Message::Request && field.required && field.access != Access::ReadOnly {
                 let at = path(&place(1, inner));
                 return Err(own(format!(
                     "`{at}` is required by the new side, and the old one has no such field"
                 )));
             }
-            lines.rest = true;
+            shape.rest = true;
         }
         for both in &mut pairing.both {
             both.places = [0, 1].map(|side| place(side, &both.places[side]));
-            self.field(both, types, way, lines, shape)?;
+            self.field(both, types, way, shape)?;
         }
         Ok(())
     }
@@ -573,11 +555,11 @@ impl<'c> Bodies<'c> {
         &mut self,
         types: [TypeIn<'_>; 2],
         required: [bool; 2],
-        way: BodyDirection,
+        way: Message,
         shape: &mut ShapeDraft,
         name: &str,
     ) -> Drafted<String> {
-        let (from, to) = way.sort(types);
+        let (from, to) = sort(way, types);
         if let Some(how) = conversion(types, required, way) {
             return Ok(how.to_owned());
         }
@@ -605,32 +587,32 @@ impl<'c> Bodies<'c> {
         Ok(format!("shape: {used}"))
     }
 
-    fn render_shape(&self, name: &str, (old, new, _): &ShapeKey, lines: &LineDraft) -> String {
+    fn render_shape(&self, name: &str, (old, new, _): &ShapeKey, shape: &ShapeDraft) -> String {
         let [a, b] = self.names.map(quote);
         let mut text = format!("  {}:\n    of: {{{a}: {}, {b}: {}}}\n", quote(name), quote(old), quote(new));
-        self.lines(lines).iter().for_each(|line| text.push_str(&format!("    {line}\n")));
+        self.lines(shape).iter().for_each(|line| text.push_str(&format!("    {line}\n")));
         text
     }
 
     /// Renders the lines of a shape, without indentation.
-    fn lines(&self, lines: &LineDraft) -> Vec<String> {
+    fn lines(&self, shape: &ShapeDraft) -> Vec<String> {
         let [a, b] = self.names.map(quote);
         let mut all = Vec::new();
-        if !lines.alternatives.is_empty() {
-            all.push(format!("alternatives: [{}]", lines.alternatives.join(", ")));
+        if !shape.alternatives.is_empty() {
+            all.push(format!("alternatives: [{}]", shape.alternatives.join(", ")));
         }
-        if !lines.same.is_empty() {
-            all.push(format!("same: [{}]", lines.same.join(", ")));
+        if !shape.same.is_empty() {
+            all.push(format!("same: [{}]", shape.same.join(", ")));
         }
-        if !lines.rename.is_empty() {
+        if !shape.rename.is_empty() {
             all.push("rename:".to_owned());
-            all.extend(lines.rename.iter().map(|line| format!("  {line}")));
+            all.extend(shape.rename.iter().map(|line| format!("  {line}")));
         }
-        all.extend(lines.comments.iter().cloned());
-        if !lines.only_old.is_empty() {
-            all.push(format!("only: {{{a}: {{{}}}}}", lines.only_old.join(", ")));
+        all.extend(shape.comments.iter().cloned());
+        if !shape.only_old.is_empty() {
+            all.push(format!("only: {{{a}: {{{}}}}}", shape.only_old.join(", ")));
         }
-        if lines.rest {
+        if shape.rest {
             all.push(format!("rest: {{{b}: lost}}"));
         }
         all
@@ -654,50 +636,30 @@ impl<'c> Bodies<'c> {
     }
 }
 
-impl BodyDirection {
-    fn word(self) -> &'static str {
-        match self {
-            BodyDirection::Request => "request",
-            BodyDirection::Answer => "answer",
-        }
-    }
-
-    fn message(self) -> Message {
-        match self {
-            BodyDirection::Request => Message::Request,
-            BodyDirection::Answer => Message::Answer,
-        }
-    }
-
-    /// Returns the source and the target.
-    fn sort<T>(self, [old, new]: [T; 2]) -> (T, T) {
-        match self {
-            BodyDirection::Request => (old, new),
-            BodyDirection::Answer => (new, old),
-        }
+/// Returns the source and the target of a message. The old side is served.
+fn sort<T>(way: Message, [old, new]: [T; 2]) -> (T, T) {
+    match way {
+        Message::Request => (old, new),
+        Message::Answer => (new, old),
     }
 }
 
 /// Returns the line for a body that is opaque, or a form on both sides: `keep`, or the reason
 /// against it. Returns `None` if the body needs lines.
-fn draft_opaque(
-    media: [&Media; 2],
-    types: [TypeIn<'_>; 2],
-    way: BodyDirection,
-) -> Option<Drafted<&'static str>> {
-    let (from, to) = way.sort(types);
+fn draft_opaque(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Message) -> Option<Drafted<&'static str>> {
+    let (from, to) = sort(way, types);
     let other = match media.into_iter().find(|media| !media.is_read()) {
         Some(other) => other,
         // Lines are drafted for two incompatible forms, as for JSON.
         None if media.iter().any(|media| media.is_json()) => return None,
-        None => return assignable(from, to, Some(way.message())).is_ok().then_some(Ok("keep")),
+        None => return assignable(from, to, Some(way)).is_ok().then_some(Ok("keep")),
     };
     let [old, new] = media.map(Media::ranges);
     let meet = |a: &str, b: &str| media_in_range(a, b) || media_in_range(b, a);
     if !old.iter().any(|a| new.iter().any(|b| meet(a, b))) {
         return Some(Err(format!("a body of `{}` is not mapped", other.name())));
     }
-    Some(match assignable(from, to, Some(way.message())) {
+    Some(match assignable(from, to, Some(way)) {
         Ok(()) => Ok("keep"),
         Err(why) => {
             Err(format!("a body of `{}` is not mapped, and does not fit as it is: {why}", other.name()))
@@ -706,31 +668,25 @@ fn draft_opaque(
 }
 
 /// Drafts the line of a field that only the old side has.
-fn one_sided(
-    at: &FieldPath,
-    field: &Field,
-    way: BodyDirection,
-    lines: &mut LineDraft,
-    shape: &mut ShapeDraft,
-) -> Drafted<()> {
+fn one_sided(at: &FieldPath, field: &Field, way: Message, shape: &mut ShapeDraft) -> Drafted<()> {
     match way {
-        BodyDirection::Answer if field.required => {
+        Message::Answer if field.required => {
             Err(format!("`{}` is always there on the old side, and the new one has no such field", path(at)))
         }
-        BodyDirection::Answer => {
-            lines.only_old.push(format!("{}: absent", place(at)?));
+        Message::Answer => {
+            shape.only_old.push(format!("{}: absent", place(at)?));
             Ok(())
         }
         // Clients must not send it, and the old service ignored it.
-        BodyDirection::Request if field.access == Access::ReadOnly => {
-            lines.only_old.push(format!("{}: absent", place(at)?));
+        Message::Request if field.access == Access::ReadOnly => {
+            shape.only_old.push(format!("{}: absent", place(at)?));
             Ok(())
         }
-        BodyDirection::Request if field.required => {
+        Message::Request if field.required => {
             Err(format!("`{}` has no counterpart on the new side", path(at)))
         }
-        BodyDirection::Request => {
-            lines.only_old.push(format!("{}: {{refuse: todo}}", place(at)?));
+        Message::Request => {
+            shape.only_old.push(format!("{}: {{refuse: todo}}", place(at)?));
             shape.refused.push(one_line(&path(at)));
             Ok(())
         }

@@ -15,41 +15,15 @@ enum PagingWord {
 }
 
 /// Names in lower case without separators and brackets.
-const NAMES: &[(PagingWord, &[&str])] = &[
-    (PagingWord::Number, &["page", "pagenumber", "pagenum", "pageindex", "pageno", "currentpage"]),
-    (PagingWord::Offset, &["offset", "skip", "startindex", "startat", "startposition"]),
+const NAMES: &[(PagingWord, &str)] = &[
+    (PagingWord::Number, "page pagenumber pagenum pageindex pageno currentpage"),
+    (PagingWord::Offset, "offset skip startindex startat startposition"),
     (
         PagingWord::Cursor,
-        &[
-            "cursor",
-            "pagetoken",
-            "nextpagetoken",
-            "nexttoken",
-            "continuationtoken",
-            "continue",
-            "after",
-            "startingafter",
-            "sinceid",
-            "marker",
-            "pagecursor",
-            "nextcursor",
-        ],
+        "cursor pagetoken nextpagetoken nexttoken continuationtoken continue after startingafter \
+         sinceid marker pagecursor nextcursor",
     ),
-    (
-        PagingWord::Size,
-        &[
-            "limit",
-            "perpage",
-            "pagesize",
-            "pagelimit",
-            "maxresults",
-            "maxitems",
-            "top",
-            "count",
-            "pagecount",
-            "size",
-        ],
-    ),
+    (PagingWord::Size, "limit perpage pagesize pagelimit maxresults maxitems top count pagecount size"),
 ];
 
 /// The pagination parameters of an operation on both sides.
@@ -180,7 +154,7 @@ fn paging_words(operation: &Operation) -> BTreeMap<PagingWord, &str> {
 
 fn word_of(name: &str) -> Option<PagingWord> {
     let letters: String = name.chars().filter(char::is_ascii_alphanumeric).collect::<String>().to_lowercase();
-    NAMES.iter().find(|(_, names)| names.contains(&letters.as_str())).map(|(word, _)| *word)
+    NAMES.iter().find(|(_, names)| names.split(' ').any(|name| name == letters)).map(|(word, _)| *word)
 }
 
 /// Returns the parameter that selects the page.

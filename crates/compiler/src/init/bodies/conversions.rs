@@ -1,14 +1,15 @@
 //! Conversions of a value between two types.
 
-use super::BodyDirection;
+use super::sort;
 use super::spelled::quote;
 use crate::contract::{
     Additional, Choice, Object, Reference, Scalar, ScalarKind, Test, TypeIn, TypeKind, assignable,
 };
+use switchback_plan::Message;
 
-pub(super) fn fits(types: [TypeIn<'_>; 2], way: BodyDirection) -> bool {
-    let (from, to) = way.sort(types);
-    assignable(from, to, Some(way.message())).is_ok()
+pub(super) fn fits(types: [TypeIn<'_>; 2], way: Message) -> bool {
+    let (from, to) = sort(way, types);
+    assignable(from, to, Some(way)).is_ok()
 }
 
 /// Returns the name and kind of a named type that can have a shape.
@@ -63,34 +64,24 @@ pub(super) fn counterpart<'t>(
 }
 
 /// Returns a conversion with an exact inverse, in the form of a line.
-pub(super) fn conversion(
-    types: [TypeIn<'_>; 2],
-    required: [bool; 2],
-    way: BodyDirection,
-) -> Option<&'static str> {
+pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Message) -> Option<&'static str> {
     let scalar = |ty: TypeIn<'_>| match ty.kind() {
         TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
         _ => None,
     };
     let nullable = types.map(|ty| ty.is_nullable());
     match (scalar(types[0]), scalar(types[1])) {
-        (Some(ScalarKind::Integer), Some(ScalarKind::String))
-            if way == BodyDirection::Request && !nullable[0] =>
-        {
+        (Some(ScalarKind::Integer), Some(ScalarKind::String)) if way == Message::Request && !nullable[0] => {
             Some("as: integer_to_string")
         }
-        (Some(ScalarKind::String), Some(ScalarKind::Integer))
-            if way == BodyDirection::Answer && !nullable[1] =>
-        {
+        (Some(ScalarKind::String), Some(ScalarKind::Integer)) if way == Message::Answer && !nullable[1] => {
             Some("as: string_to_integer")
         }
         // Absent on the old side, null on the new one.
-        _ if way == BodyDirection::Answer && nullable[1] && !nullable[0] && !required[0] => {
+        _ if way == Message::Answer && nullable[1] && !nullable[0] && !required[0] => {
             let from = types[1].types.resolve(types[1].ty);
             let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
-            assignable(types[1].types.at(&bare), types[0], Some(way.message()))
-                .is_ok()
-                .then_some("as: null_is_absent")
+            assignable(types[1].types.at(&bare), types[0], Some(way)).is_ok().then_some("as: null_is_absent")
         }
         _ => None,
     }
@@ -98,11 +89,7 @@ pub(super) fn conversion(
 
 /// Returns a table of the common values for an enumeration of which the target lacks some values.
 /// The other values are copied. The second result lists them.
-pub(super) fn unknown_values(
-    from: TypeIn<'_>,
-    to: TypeIn<'_>,
-    way: BodyDirection,
-) -> Option<(String, String)> {
+pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Message) -> Option<(String, String)> {
     let listed = |ty: TypeIn<'_>| match ty.kind() {
         TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {
             Some(values.values.iter().map(ToString::to_string).collect::<Vec<_>>())
@@ -110,7 +97,7 @@ pub(super) fn unknown_values(
         _ => None,
     };
     // The new side would reject an unknown value in a request.
-    if from.is_nullable() && !to.is_nullable() || way == BodyDirection::Request {
+    if from.is_nullable() && !to.is_nullable() || way == Message::Request {
         return None;
     }
     let (source, target) = (listed(from)?, listed(to)?);
