@@ -30,14 +30,14 @@ pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings
     let follow = Follow::new(documents);
     let raw = normal::operations(dialect, &follow, &mut grouped);
     let raw_webhooks = normal::webhooks(dialect, &follow, &mut grouped);
-    let schemas = Schemas::new(&follow, normal::schemas(root, dialect));
-    let mut reader = ContractReader { schemas, findings: &mut grouped, styles: HashMap::new() };
+    let schemas = Schemas::new(&follow, normal::schemas(root, dialect), &mut grouped);
+    let mut reader = ContractReader { schemas, styles: HashMap::new() };
     // Named schemas are read first, in document order.
-    reader.schemas.finish(reader.findings);
+    reader.schemas.finish();
     let mut operations: Vec<Operation> = raw.iter().filter_map(|raw| reader.operation(raw)).collect();
     let mut webhooks: Vec<Webhook> = raw_webhooks.iter().map(|raw| reader.webhook(raw)).collect();
-    reader.schemas.finish(reader.findings);
-    let ContractReader { schemas, styles, .. } = reader;
+    reader.schemas.finish();
+    let ContractReader { schemas, styles } = reader;
     let (mut types, discriminators) = schemas.types();
     // References must be acyclic before alternatives are resolved, because resolving follows them
     // without a check.
@@ -176,7 +176,6 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Para
 
 struct ContractReader<'n, 'f> {
     schemas: Schemas<'n, 'f>,
-    findings: &'f mut Grouped,
     /// Notations of query parameters by their places.
     styles: HashMap<Span, ParameterStyle>,
 }
@@ -187,7 +186,9 @@ impl<'n> ContractReader<'n, '_> {
         let template = match PathTemplate::parse(&path.name) {
             Ok(template) => template,
             Err(fault) => {
-                self.findings.add("path", path.span, || faults::path_form(path.span, &path.name, &fault));
+                self.schemas
+                    .findings
+                    .add("path", path.span, || faults::path_form(path.span, &path.name, &fault));
                 return None;
             }
         };
@@ -231,7 +232,7 @@ impl<'n> ContractReader<'n, '_> {
 
     fn parameter(&mut self, raw: &RawParameter<'n>) -> Parameter {
         let ty = match raw.schema {
-            Some(schema) => self.schemas.parse(schema, self.findings),
+            Some(schema) => self.schemas.parse(schema),
             None => raw
                 .content
                 .map_or_else(|| Type::any(raw.span), |content| self.schemas.text_of(content, raw.span)),
@@ -257,7 +258,8 @@ impl<'n> ContractReader<'n, '_> {
             match given.iter().position(|parameter| parameter.name == variable) {
                 Some(index) => ordered.push(given.remove(index)),
                 None => {
-                    self.findings
+                    self.schemas
+                        .findings
                         .add("variable", span, || faults::variable_without_parameter(span, key, variable));
                     ordered.push(Parameter {
                         name: variable.to_owned(),
@@ -272,7 +274,7 @@ impl<'n> ContractReader<'n, '_> {
         }
         for extra in given {
             let variables = key.path.variables();
-            self.findings.add("path parameter", extra.span, || {
+            self.schemas.findings.add("path parameter", extra.span, || {
                 faults::parameter_without_variable(extra.span, key, &extra.name, variables)
             });
         }
@@ -281,13 +283,15 @@ impl<'n> ContractReader<'n, '_> {
 
     fn responses(&mut self, key: &OpKey, raw: &RawOperation<'n>) -> Vec<Response> {
         if raw.responses.is_empty() {
-            self.findings.add("no responses", raw.span, || faults::no_responses(raw.span, key));
+            self.schemas.findings.add("no responses", raw.span, || faults::no_responses(raw.span, key));
         }
         let mut read: Vec<Response> = Vec::new();
         for raw in &raw.responses {
             let status = raw.status;
             let Some(pattern) = StatusPattern::parse(&status.name) else {
-                self.findings.add("status", status.span, || faults::status_form(status.span, &status.name));
+                self.schemas
+                    .findings
+                    .add("status", status.span, || faults::status_form(status.span, &status.name));
                 continue;
             };
             let (body, media) = match &raw.content {
@@ -323,7 +327,7 @@ impl<'n> ContractReader<'n, '_> {
     }
 
     fn ty(&mut self, schema: Option<&'n Node>, span: Span) -> Type {
-        schema.map_or_else(|| Type::any(span), |schema| self.schemas.parse(schema, self.findings))
+        schema.map_or_else(|| Type::any(span), |schema| self.schemas.parse(schema))
     }
 
     /// Returns the type and the media type of a body.

@@ -37,6 +37,7 @@ const ALTERNATIVES_MAX: usize = 1_000;
 /// State of the types of one document while they are read.
 pub(super) struct Schemas<'n, 'f> {
     follow: &'f Follow<'n>,
+    pub(super) findings: &'f mut Grouped,
     /// Named types; `None` until they are read.
     slots: Vec<(Arc<str>, Span, Option<Type>)>,
     by_shape: HashMap<LayerSet, TypeId>,
@@ -55,9 +56,14 @@ pub(super) struct Schemas<'n, 'f> {
 
 impl<'n, 'f> Schemas<'n, 'f> {
     /// Declares the named schemas, in the order of their ids.
-    pub(super) fn new(follow: &'f Follow<'n>, named: &'n [(Key, Node)]) -> Schemas<'n, 'f> {
+    pub(super) fn new(
+        follow: &'f Follow<'n>,
+        named: &'n [(Key, Node)],
+        findings: &'f mut Grouped,
+    ) -> Schemas<'n, 'f> {
         let mut schemas = Schemas {
             follow,
+            findings,
             slots: Vec::new(),
             by_shape: HashMap::new(),
             names: HashSet::new(),
@@ -93,12 +99,12 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Reads all queued types, including those that are queued meanwhile.
-    pub(super) fn finish(&mut self, findings: &mut Grouped) {
+    pub(super) fn finish(&mut self) {
         while let Some((id, layers)) = self.waiting.pop_front() {
             let ty = match layers.as_slice() {
                 // A single layer is the schema of a named type; several are a merged type.
-                [Layer { node, bare: false }] => self.root(id, node, findings),
-                layers => self.written_out(layers, findings),
+                [Layer { node, bare: false }] => self.root(id, node),
+                layers => self.written_out(layers),
             };
             self.slots[id.0 as usize].2 = Some(ty);
         }
@@ -106,17 +112,17 @@ impl<'n, 'f> Schemas<'n, 'f> {
 
     /// Reads the schema of a named type. A conjunction is registered under this name, rather than
     /// as a new merged type.
-    fn root(&mut self, id: TypeId, node: &'n Node, findings: &mut Grouped) -> Type {
+    fn root(&mut self, id: TypeId, node: &'n Node) -> Type {
         let is_conjunction = node.get("$ref").is_some() || node.get("allOf").is_some();
         if !is_conjunction {
-            return self.parse(node, findings);
+            return self.parse(node);
         }
-        match self.conjoin(&[node], node.span, findings) {
+        match self.conjoin(&[node], node.span) {
             Conjoined::Type(ty) => ty,
-            Conjoined::Here(layers) => self.written_out(&layers, findings),
+            Conjoined::Here(layers) => self.written_out(&layers),
             Conjoined::Layers { layers, nullable, .. } => {
                 self.by_shape.entry(shape_of(&layers)).or_insert(id);
-                let ty = self.written_out(&layers, findings);
+                let ty = self.written_out(&layers);
                 Type { nullable: ty.nullable || nullable, span: node.span, ..ty }
             }
         }
@@ -132,11 +138,11 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Returns the type that a schema describes.
-    pub(super) fn parse(&mut self, node: &'n Node, findings: &mut Grouped) -> Type {
+    pub(super) fn parse(&mut self, node: &'n Node) -> Type {
         let span = node.span;
         self.work += 1;
         if self.work > WORK_MAX {
-            findings.add("work", span, || faults::too_much_work(span, WORK_MAX));
+            self.findings.add("work", span, || faults::too_much_work(span, WORK_MAX));
             return Type::any(span);
         }
         match &node.kind {
@@ -146,14 +152,14 @@ impl<'n, 'f> Schemas<'n, 'f> {
             Kind::Map(_) => {}
             Kind::Bool(_) => return Type::any(span),
             _ => {
-                findings.add("schema", span, || faults::not_a("a schema", "a map", node));
+                self.findings.add("schema", span, || faults::not_a("a schema", "a map", node));
                 return Type::any(span);
             }
         }
         if node.get("$ref").is_none() && node.get("allOf").is_none() {
-            return self.written_out(&[Layer { node, bare: false }], findings);
+            return self.written_out(&[Layer { node, bare: false }]);
         }
-        self.conjunction(&[node], span, findings)
+        self.conjunction(&[node], span)
     }
 
     fn reference(&self, id: TypeId, span: Span) -> Type {
@@ -178,9 +184,9 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Reads a schema that consists of these layers.
-    fn written_out(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Type {
+    fn written_out(&mut self, layers: &[Layer<'n>]) -> Type {
         let span = layers.first().map_or_else(Span::default, |layer| layer.node.span);
-        layers.iter().for_each(|layer| self.check_keys(layer.node, findings));
+        layers.iter().for_each(|layer| self.check_keys(layer.node));
         let mut lists = layers.iter().filter(|layer| !layer.bare).flat_map(|layer| {
             let lists = [layer.node.get("oneOf"), layer.node.get("anyOf")];
             lists.into_iter().flatten().filter_map(move |list| Some((layer.node, list.as_seq()?)))
@@ -192,24 +198,17 @@ impl<'n, 'f> Schemas<'n, 'f> {
         match chosen {
             Some((holder, list)) => {
                 if let Some((other, _)) = choices.first() {
-                    findings.add("two choices", other.span, || faults::two_choices(other.span));
+                    self.findings.add("two choices", other.span, || faults::two_choices(other.span));
                 }
-                self.alternatives(layers, holder, list, span, findings)
+                self.alternatives(layers, holder, list, span)
             }
-            None => self.plain(layers, span, findings),
+            None => self.plain(layers, span),
         }
     }
 
-    fn alternatives(
-        &mut self,
-        layers: &[Layer<'n>],
-        holder: &'n Node,
-        list: &'n [Node],
-        span: Span,
-        findings: &mut Grouped,
-    ) -> Type {
+    fn alternatives(&mut self, layers: &[Layer<'n>], holder: &'n Node, list: &'n [Node], span: Span) -> Type {
         if list.len() > ALTERNATIVES_MAX {
-            findings.add("many", span, || faults::too_many_alternatives(span, ALTERNATIVES_MAX));
+            self.findings.add("many", span, || faults::too_many_alternatives(span, ALTERNATIVES_MAX));
             return Type::any(span);
         }
         let base: Vec<Layer<'n>> = layers
@@ -220,11 +219,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         let mut nullable = layers.iter().any(|layer| says_nullable(layer.node));
         let mut read: Vec<Type> = Vec::new();
         for one in list {
-            read.push(if base.is_empty() {
-                self.parse(one, findings)
-            } else {
-                self.with(&base, one, findings)
-            });
+            read.push(if base.is_empty() { self.parse(one) } else { self.with(&base, one) });
         }
         if let Some(discriminator) = self.discriminator(holder, list) {
             self.discriminators.insert(span, discriminator);
@@ -277,16 +272,16 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Reads a schema without alternatives.
-    fn plain(&mut self, layers: &[Layer<'n>], span: Span, findings: &mut Grouped) -> Type {
-        let values = common_values(layers, findings);
-        let Some(words) = type_words(layers, values.as_ref(), findings) else {
+    fn plain(&mut self, layers: &[Layer<'n>], span: Span) -> Type {
+        let values = common_values(layers, self.findings);
+        let Some(words) = type_words(layers, values.as_ref(), self.findings) else {
             return Type::any(span);
         };
         let allows_null = words.contains(&"null");
         let asked = layers.iter().any(|layer| says_nullable(layer.node));
         let null_listed = values.as_ref().is_none_or(|values| values.open || values.null);
         if let Some(values) = &values {
-            values.check(&words, allows_null && !null_listed && !asked, asked, findings);
+            values.check(&words, allows_null && !null_listed && !asked, asked, self.findings);
         }
         let nullable = (allows_null && null_listed) || asked;
         let mut kinds: Vec<TypeKind> = TYPE_WORDS
@@ -294,7 +289,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
             .filter(|word| **word != "null" && words.contains(word))
             // `number` includes `integer`.
             .filter(|word| **word != "integer" || !words.contains(&"number"))
-            .map(|word| self.kind(word, layers, values.as_ref(), span, findings))
+            .map(|word| self.kind(word, layers, values.as_ref(), span))
             .collect();
         let kind = match kinds.len() {
             0 => TypeKind::Null,
@@ -312,7 +307,6 @@ impl<'n, 'f> Schemas<'n, 'f> {
         layers: &[Layer<'n>],
         values: Option<&EnumValues>,
         span: Span,
-        findings: &mut Grouped,
     ) -> TypeKind {
         let unread = self.unread(word, layers);
         let scalar = |kind: ScalarKind, unread: Vec<Keyword>| {
@@ -331,36 +325,36 @@ impl<'n, 'f> Schemas<'n, 'f> {
             "number" => scalar(ScalarKind::Number, unread),
             "string" => scalar(ScalarKind::String, unread),
             "array" => TypeKind::Array(Array {
-                items: Box::new(self.items(layers, span, findings)),
+                items: Box::new(self.items(layers, span)),
                 // The strictest bounds of all layers apply.
                 min_items: wholes_of(layers, "minItems").max().unwrap_or(0),
                 max_items: wholes_of(layers, "maxItems").min(),
                 unique: is_true(layers, "uniqueItems"),
                 unread: unread.into(),
             }),
-            _ => TypeKind::Object(Object { unread: unread.into(), ..self.object(layers, findings) }),
+            _ => TypeKind::Object(Object { unread: unread.into(), ..self.object(layers) }),
         }
     }
 
-    fn items(&mut self, layers: &[Layer<'n>], span: Span, findings: &mut Grouped) -> Type {
+    fn items(&mut self, layers: &[Layer<'n>], span: Span) -> Type {
         let all: Vec<&'n Node> = layers.iter().filter_map(|layer| layer.node.get("items")).collect();
         let tuple = layers.iter().find_map(|layer| layer.node.get("prefixItems"));
         if let Some(tuple) = tuple.or_else(|| all.iter().copied().find(|items| items.as_seq().is_some())) {
-            findings.add("tuple", tuple.span, || faults::tuple(tuple.span));
+            self.findings.add("tuple", tuple.span, || faults::tuple(tuple.span));
             return Type::any(tuple.span);
         }
-        if all.is_empty() { Type::any(span) } else { self.all_of(&all, findings) }
+        if all.is_empty() { Type::any(span) } else { self.all_of(&all) }
     }
 
     /// Reads the conjunction of one or more schemas.
-    fn all_of(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Type {
+    fn all_of(&mut self, nodes: &[&'n Node]) -> Type {
         match nodes {
-            [only] => self.parse(only, findings),
-            several => self.conjunction(several, several[0].span, findings),
+            [only] => self.parse(only),
+            several => self.conjunction(several, several[0].span),
         }
     }
 
-    fn object(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Object {
+    fn object(&mut self, layers: &[Layer<'n>]) -> Object {
         let mut order: Vec<(&'n Key, Vec<&'n Node>)> = Vec::new();
         let mut by_name: HashMap<&'n str, usize> = HashMap::new();
         for layer in layers {
@@ -376,7 +370,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         for (key, nodes) in &order {
             fields.push(Field {
                 name: key.name.clone(),
-                ty: self.all_of(nodes, findings),
+                ty: self.all_of(nodes),
                 required: false,
                 access: Access::from_nodes(nodes, self.follow),
                 default: self.default_of(nodes),
@@ -399,10 +393,10 @@ impl<'n, 'f> Schemas<'n, 'f> {
             }
         }
         fields.shrink_to_fit();
-        Object { additional: self.additional(layers, findings), fields, unread: Unread::default() }
+        Object { additional: self.additional(layers), fields, unread: Unread::default() }
     }
 
-    fn additional(&mut self, layers: &[Layer<'n>], findings: &mut Grouped) -> Additional {
+    fn additional(&mut self, layers: &[Layer<'n>]) -> Additional {
         let described = layers.iter().filter(|layer| layer.node.get("properties").is_some()).count();
         let mut of: Vec<&'n Node> = Vec::new();
         for layer in layers {
@@ -431,7 +425,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         if of.is_empty() {
             return Additional::Open;
         }
-        let ty = self.all_of(&of, findings);
+        let ty = self.all_of(&of);
         if ty.kind == TypeKind::Any { Additional::Open } else { Additional::Of(Box::new(ty)) }
     }
 }

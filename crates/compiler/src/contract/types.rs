@@ -146,28 +146,8 @@ pub struct Keyword {
     pub value: Box<str>,
 }
 
-/// Keywords that a type does not represent. Boxed, because few types have any.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Unread(Option<Box<Keywords>>);
-
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct Keywords {
-    all: Vec<Keyword>,
-}
-
-impl From<Vec<Keyword>> for Unread {
-    fn from(all: Vec<Keyword>) -> Unread {
-        Unread((!all.is_empty()).then(|| Box::new(Keywords { all })))
-    }
-}
-
-impl std::ops::Deref for Unread {
-    type Target = [Keyword];
-
-    fn deref(&self) -> &[Keyword] {
-        self.0.as_ref().map_or(&[], |keywords| &keywords.all)
-    }
-}
+/// Keywords that a type does not represent.
+pub type Unread = Box<[Keyword]>;
 
 impl From<ScalarLimits> for Limits {
     fn from(bounds: ScalarLimits) -> Limits {
@@ -207,7 +187,7 @@ pub struct Array {
     /// Whether the items must be distinct.
     pub unique: bool,
     /// Keywords that the other members do not represent.
-    pub unread: Unread,
+    pub unread: Box<[Keyword]>,
 }
 
 /// An object.
@@ -218,7 +198,7 @@ pub struct Object {
     /// Undeclared fields.
     pub additional: Additional,
     /// Keywords that the other members do not represent.
-    pub unread: Unread,
+    pub unread: Box<[Keyword]>,
 }
 
 /// A declared field of an object.

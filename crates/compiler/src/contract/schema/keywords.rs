@@ -3,7 +3,6 @@
 
 use super::Schemas;
 use crate::contract::faults;
-use crate::contract::grouped::Grouped;
 use crate::diagnostic::suggest;
 use crate::yaml::{Kind, Node};
 use std::collections::HashMap;
@@ -47,21 +46,21 @@ pub(super) fn use_of(name: &str) -> Option<KeywordUse> {
 
 impl<'n> Schemas<'n, '_> {
     /// Reports keywords that types cannot represent, and misspelt ones.
-    pub(super) fn check_keys(&mut self, node: &'n Node, findings: &mut Grouped) {
+    pub(super) fn check_keys(&mut self, node: &'n Node) {
         for (key, _) in node.as_map().unwrap_or_default() {
             let name = key.name.as_str();
             match use_of(name) {
                 Some(KeywordUse::Read | KeywordUse::Silent) => {}
                 _ if name.starts_with("x-") => {}
                 Some(KeywordUse::NotRead) => {
-                    findings.add(name, key.span, || faults::wider(key.span, name));
+                    self.findings.add(name, key.span, || faults::wider(key.span, name));
                 }
                 // Suggestions are expensive, and a document repeats its keywords.
                 None => {
                     let near = *self.unknown.entry(name).or_insert_with(|| suggest(name, READ.split(' ')));
                     if let Some(near) = near {
                         let key_of = format!("key {name}");
-                        findings.add(&key_of, key.span, || faults::near_key(key.span, name, near));
+                        self.findings.add(&key_of, key.span, || faults::near_key(key.span, name, near));
                     }
                 }
             }

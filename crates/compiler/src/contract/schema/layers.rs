@@ -5,7 +5,6 @@ use super::keywords::{KeywordUse, use_of};
 use super::{Schemas, WORK_MAX};
 use crate::contract::documents::ReferenceTarget;
 use crate::contract::faults;
-use crate::contract::grouped::Grouped;
 use crate::contract::types::Type;
 use crate::diagnostic::Span;
 use crate::yaml::{Kind, Node};
@@ -39,25 +38,20 @@ pub(super) type LayerSet = Vec<(*const Node, bool)>;
 
 impl<'n> Schemas<'n, '_> {
     /// Reads the conjunction of several nodes.
-    pub(super) fn conjunction(&mut self, nodes: &[&'n Node], span: Span, findings: &mut Grouped) -> Type {
-        match self.conjoin(nodes, span, findings) {
+    pub(super) fn conjunction(&mut self, nodes: &[&'n Node], span: Span) -> Type {
+        match self.conjoin(nodes, span) {
             Conjoined::Type(ty) => ty,
-            Conjoined::Here(layers) => self.written_out(&layers, findings),
+            Conjoined::Here(layers) => self.written_out(&layers),
             Conjoined::Layers { layers, hint, nullable } => {
-                let ty = self.merge(layers, hint, span, findings);
+                let ty = self.merge(layers, hint, span);
                 Type { nullable: ty.nullable || nullable, ..ty }
             }
         }
     }
 
-    pub(super) fn conjoin(
-        &mut self,
-        nodes: &[&'n Node],
-        span: Span,
-        findings: &mut Grouped,
-    ) -> Conjoined<'n> {
-        let Some(flat) = self.flatten(nodes, findings) else {
-            findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
+    pub(super) fn conjoin(&mut self, nodes: &[&'n Node], span: Span) -> Conjoined<'n> {
+        let Some(flat) = self.flatten(nodes) else {
+            self.findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
             return Conjoined::Type(Type::any(span));
         };
         match (flat.layers.as_slice(), flat.named.as_slice()) {
@@ -70,9 +64,9 @@ impl<'n> Schemas<'n, '_> {
         let mut layers = flat.layers;
         let mut seen = HashSet::new();
         for reference in flat.named {
-            self.expand(reference, &mut layers, &mut seen, findings);
+            self.expand(reference, &mut layers, &mut seen);
             if layers.len() > LAYERS_MAX {
-                findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
+                self.findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
                 return Conjoined::Type(Type::any(span));
             }
         }
@@ -83,13 +77,7 @@ impl<'n> Schemas<'n, '_> {
     }
 
     /// Returns the named type for several layers, and declares it if necessary.
-    pub(super) fn merge(
-        &mut self,
-        layers: Vec<Layer<'n>>,
-        hint: &str,
-        span: Span,
-        findings: &mut Grouped,
-    ) -> Type {
+    pub(super) fn merge(&mut self, layers: Vec<Layer<'n>>, hint: &str, span: Span) -> Type {
         // The same layers have the same type.
         let shape = shape_of(&layers);
         if let Some(id) = self.by_shape.get(&shape) {
@@ -98,7 +86,7 @@ impl<'n> Schemas<'n, '_> {
         self.merged += 1;
         self.merged_layers += layers.len();
         if self.merged > MERGED_MAX || self.merged_layers > self.merged_layers_max {
-            findings.add("merged", span, || faults::too_many_merged(span));
+            self.findings.add("merged", span, || faults::too_many_merged(span));
             return Type::any(span);
         }
         let id = self.declare(&format!("{hint}+"), span, layers);
@@ -108,7 +96,7 @@ impl<'n> Schemas<'n, '_> {
 
     /// Splits nodes into their own constraints and their references, following `allOf`. Returns
     /// `None` if a limit is exceeded.
-    fn flatten(&mut self, nodes: &[&'n Node], findings: &mut Grouped) -> Option<FlatLayers<'n>> {
+    fn flatten(&mut self, nodes: &[&'n Node]) -> Option<FlatLayers<'n>> {
         let mut flat = FlatLayers {
             layers: Vec::new(),
             named: Vec::new(),
@@ -138,7 +126,7 @@ impl<'n> Schemas<'n, '_> {
                             }
                         }
                         // The other keywords of the node still apply.
-                        None => self.follow.report(value, findings),
+                        None => self.follow.report(value, self.findings),
                     },
                     "allOf" => open.extend(value.as_seq().unwrap_or_default().iter().rev()),
                     "nullable" | "x-nullable" => flat.nullable |= value.kind == Kind::Bool(true),
@@ -172,14 +160,13 @@ impl<'n> Schemas<'n, '_> {
         target: ReferenceTarget<'n>,
         layers: &mut Vec<Layer<'n>>,
         seen: &mut HashSet<*const Node>,
-        findings: &mut Grouped,
     ) {
         let mut open = vec![target.node];
         while let Some(node) = open.pop() {
             if layers.len() > LAYERS_MAX || !seen.insert(node) {
                 continue;
             }
-            let Some(flat) = self.flatten(&[node], findings) else {
+            let Some(flat) = self.flatten(&[node]) else {
                 // Fill the layers up to the limit, so that the caller reports the schema.
                 layers.extend(std::iter::repeat_n(Layer { node, bare: true }, LAYERS_MAX));
                 continue;
@@ -194,21 +181,21 @@ impl<'n> Schemas<'n, '_> {
     }
 
     /// Reads one alternative combined with the constraints common to all of them.
-    pub(super) fn with(&mut self, base: &[Layer<'n>], one: &'n Node, findings: &mut Grouped) -> Type {
+    pub(super) fn with(&mut self, base: &[Layer<'n>], one: &'n Node) -> Type {
         let span = one.span;
-        let Some(flat) = self.flatten(&[one], findings) else { return Type::any(span) };
+        let Some(flat) = self.flatten(&[one]) else { return Type::any(span) };
         let mut layers = base.to_vec();
         layers.extend(flat.layers);
         let mut seen = HashSet::new();
         for target in flat.named {
-            self.expand(target, &mut layers, &mut seen, findings);
+            self.expand(target, &mut layers, &mut seen);
         }
         if layers.len() > LAYERS_MAX {
-            findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
+            self.findings.add("layers", span, || faults::too_many_layers(span, LAYERS_MAX));
             return Type::any(span);
         }
         let hint = flat.hint.unwrap_or("alternative");
-        let ty = self.merge(layers, hint, span, findings);
+        let ty = self.merge(layers, hint, span);
         Type { nullable: flat.nullable, ..ty }
     }
 }
