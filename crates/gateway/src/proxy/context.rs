@@ -1,12 +1,12 @@
 //! The request context: the head of a request and what the outermost layer derives from it. It is
 //! immutable and reference-counted, because the outer layers need it after the request was
 //! consumed. Facts that layers find out later are in [`super::request`], by type; the
-//! [`super::facts`] repeats those that are reported.
+//! [`super::record`] repeats those that are reported.
 
-use super::facts::RequestRecord;
 use super::headers::is_form;
 use super::language::Language;
 use super::program::{Front, Program};
+use super::record::RequestRecord;
 use crate::server::Peer;
 use crate::telemetry::otlp::RequestSpan;
 use crate::telemetry::trace::{TraceParent, hex_digits};

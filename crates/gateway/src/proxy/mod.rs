@@ -15,6 +15,7 @@ pub mod language;
 pub mod limits;
 pub mod origin;
 pub mod program;
+pub(crate) mod record;
 pub mod request;
 pub mod side_upstreams;
 pub mod stack;

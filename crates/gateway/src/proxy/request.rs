@@ -90,8 +90,8 @@ pub(crate) struct Routed {
 pub(crate) enum Authenticated {
     /// An enrolled client calls an operation.
     Known(Arc<KnownRequest>, Body),
-    /// The front's own service answers.
-    Unknown(UnknownRequest, Body),
+    /// The front's own service answers, since the operation or the client is unknown.
+    Unknown(Unknown, ForwardedRequest),
 }
 
 impl Authenticated {
@@ -101,22 +101,11 @@ impl Authenticated {
             Authenticated::Known(known, _) => {
                 (&known.context, &known.front, Some(known.operation.route), Some(&known.client))
             }
-            Authenticated::Unknown(unknown, _) => {
-                (&unknown.context, &unknown.front, unknown.operation, unknown.client.as_ref())
+            Authenticated::Unknown(_, request) => {
+                (&request.context, &request.front, request.operation, request.client.as_ref())
             }
         }
     }
-}
-
-/// A request without an operation or without an enrolled client.
-pub(crate) struct UnknownRequest {
-    pub context: Arc<RequestContext>,
-    pub front: Arc<Front>,
-    pub unknown: Unknown,
-    pub operation: Option<RouteId>,
-    pub client: Option<Arc<Client>>,
-    /// Reserves the memory of the body while it is forwarded.
-    pub _form: Option<Form>,
 }
 
 /// A call of an operation by an enrolled client. Shared by everything that answers it.
@@ -208,36 +197,9 @@ impl KnownRequest {
         ForwardedRequest {
             context: Arc::clone(&self.context),
             front: Arc::clone(&self.front),
-            effect: self.route().operation.effect,
+            operation: Some(self.operation.route),
             client: Some(Arc::clone(&self.client)),
-            body,
-        }
-    }
-}
-
-impl UnknownRequest {
-    /// Returns the host of the operation on the served side.
-    pub(crate) fn host(&self) -> HostId {
-        self.operation.map_or(HostId::MAIN, |route| self.route(route).operation.host)
-    }
-
-    /// Returns the effect of the operation. Without a match, assumes [`Effect::Write`], the most
-    /// restrictive.
-    pub(crate) fn effect(&self) -> Effect {
-        self.operation.map_or(Effect::Write, |route| self.route(route).operation.effect)
-    }
-
-    fn route(&self, route: RouteId) -> &Route {
-        self.context.program.route(self.front.serves, route)
-    }
-
-    /// Returns the request with `body` for the front's own service.
-    pub(crate) fn forwarded(&self, body: Body) -> ForwardedRequest {
-        ForwardedRequest {
-            context: Arc::clone(&self.context),
-            front: Arc::clone(&self.front),
-            effect: self.effect(),
-            client: self.client.clone(),
+            _form: None,
             body,
         }
     }
@@ -247,8 +209,27 @@ impl UnknownRequest {
 pub(crate) struct ForwardedRequest {
     pub context: Arc<RequestContext>,
     pub front: Arc<Front>,
-    pub effect: Effect,
+    pub operation: Option<RouteId>,
     /// `None`: that service authenticates the sender.
     pub client: Option<Arc<Client>>,
+    /// Reserves the memory of the body.
+    pub _form: Option<Form>,
     pub body: Body,
+}
+
+impl ForwardedRequest {
+    fn route(&self) -> Option<&Route> {
+        self.operation.map(|route| self.context.program.route(self.front.serves, route))
+    }
+
+    /// Returns the host of the operation on the served side.
+    pub(crate) fn host(&self) -> HostId {
+        self.route().map_or(HostId::MAIN, |route| route.operation.host)
+    }
+
+    /// Returns the effect of the operation. Without a match, assumes [`Effect::Write`], the most
+    /// restrictive.
+    pub(crate) fn effect(&self) -> Effect {
+        self.route().map_or(Effect::Write, |route| route.operation.effect)
+    }
 }

@@ -26,7 +26,8 @@ pub(crate) async fn forward(
     upstream: Arc<Upstream>,
     request: ForwardedRequest,
 ) -> Result<Response, GatewayError> {
-    let ForwardedRequest { context, front, effect, client, mut body } = request;
+    let effect = request.effect();
+    let ForwardedRequest { context, front, client, mut body, _form, .. } = request;
     context.record.set_forwarded();
     let pseudonym = &composer.pseudonym;
     let mut headers = headers::forwarded_request(&context.headers, context.version, context.trace, pseudonym);

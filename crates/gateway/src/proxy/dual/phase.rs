@@ -9,7 +9,7 @@ use crate::proxy::Response;
 use crate::proxy::compose::forward::forward;
 use crate::proxy::compose::{self, Composer};
 use crate::proxy::headers::wants_switch;
-use crate::proxy::request::{Authenticated, KnownRequest, Unknown, UnknownRequest};
+use crate::proxy::request::{Authenticated, ForwardedRequest, KnownRequest, Unknown};
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::Upstream;
 use crate::shadow::Phase;
@@ -62,7 +62,7 @@ impl Service<Authenticated> for Phased {
     fn call(&mut self, request: Authenticated) -> Answering {
         match request {
             Authenticated::Known(request, body) => self.answer_known(request, body),
-            Authenticated::Unknown(request, body) => self.forward_unknown(request, body),
+            Authenticated::Unknown(unknown, request) => self.forward_unknown(unknown, request),
         }
     }
 }
@@ -74,15 +74,7 @@ impl Phased {
             Answerer::Plans => None,
             Answerer::Own(own) => Some(own),
             Answerer::OwnForMediaType => {
-                let unknown = UnknownRequest {
-                    context: Arc::clone(context),
-                    front: Arc::clone(front),
-                    unknown: Unknown::MediaType,
-                    operation: Some(operation.route),
-                    client: Some(Arc::clone(client)),
-                    _form: None,
-                };
-                return self.forward_unknown(unknown, body);
+                return self.forward_unknown(Unknown::MediaType, request.forwarded(body));
             }
         };
         context.facts().phase = front.phase(operation.route).name();
@@ -118,20 +110,19 @@ impl Phased {
     }
 
     /// Forwards a request to the own service and notes what is unknown about it.
-    fn forward_unknown(&self, request: UnknownRequest, body: Body) -> Answering {
+    fn forward_unknown(&self, unknown: Unknown, request: ForwardedRequest) -> Answering {
         let (composer, calls) = (Arc::clone(&self.composer), self.unknown.clone());
         let own = request.front.own.as_ref().and_then(|own| own.at(request.host())).map(Arc::clone);
-        let UnknownRequest { context, front, unknown, .. } = &request;
+        let (context, front) = (Arc::clone(&request.context), &request.front);
         if let Some(route) = request.operation {
             context.facts().phase = front.phase(route).name();
         }
         let writes = !matches!(context.method, Method::GET | Method::HEAD | Method::OPTIONS);
         let client = request.client.as_ref().map_or("", |client| &client.name);
         let writing = writes.then(|| self.dual.writing(front, client)).flatten();
-        let (context, unknown) = (Arc::clone(context), *unknown);
         Box::pin(async move {
             let answer = match own {
-                Some(own) => forward(composer, own, request.forwarded(body)).await,
+                Some(own) => forward(composer, own, request).await,
                 None => Err(GatewayError::new(ErrorKind::Internal, "the host has no address")),
             };
             calls.note(&context, unknown, answer.as_ref().ok().map(Response::status));

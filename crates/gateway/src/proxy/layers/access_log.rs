@@ -4,7 +4,7 @@
 //! line has the error's own status. At level `debug`, a second line under the target
 //! `switchback::target` has the masked path and query.
 
-use super::report::EndedRequest;
+use super::ending::EndedRequest;
 use crate::body::BodyEnd;
 use crate::telemetry::access::AccessRecord;
 use crate::telemetry::escape::Escaped;

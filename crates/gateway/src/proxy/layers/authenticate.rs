@@ -7,7 +7,7 @@
 use super::middleware::{Before, Middleware};
 use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::program::UnknownClientPolicy;
-use crate::proxy::request::{Authenticated, Form, KnownRequest, Routed, Unknown, UnknownRequest};
+use crate::proxy::request::{Authenticated, Form, ForwardedRequest, KnownRequest, Routed, Unknown};
 use crate::shadow::Phase;
 use crate::token::{Client, Tokens, carried};
 use http::HeaderMap;
@@ -44,10 +44,8 @@ impl Middleware<Routed> for Authenticate {
                 // The reason of `route` takes precedence: it is more specific.
                 let unknown = operation.as_ref().err().copied().unwrap_or(Unknown::Client);
                 let operation = operation.ok().map(|operation| operation.route);
-                Authenticated::Unknown(
-                    UnknownRequest { context, front, unknown, operation, client, _form: form },
-                    body,
-                )
+                let request = ForwardedRequest { context, front, operation, client, _form: form, body };
+                Authenticated::Unknown(unknown, request)
             }
         };
         ControlFlow::Continue((authenticated, ()))

@@ -3,7 +3,7 @@
 //!
 //! Metric handles are cached per thread, so cores share no lock on this path.
 
-use super::report::EndedRequest;
+use super::ending::EndedRequest;
 use crate::error::ErrorKind;
 use crate::outcome::Outcome;
 use crate::proxy::facts::RequestFacts;

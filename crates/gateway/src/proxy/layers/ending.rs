@@ -7,6 +7,7 @@ use crate::proxy::Response;
 use crate::proxy::error_form::ErrorStatus;
 use crate::proxy::facts::RequestFacts;
 use http::StatusCode;
+use std::time::Duration;
 
 /// The end of one response, as observed by one layer.
 #[derive(Debug, Default)]
@@ -79,4 +80,19 @@ impl ResponseEnd {
             None => Outcome::Translated,
         }
     }
+}
+
+/// A request whose response has ended.
+pub(super) struct EndedRequest<'c> {
+    pub facts: RequestFacts<'c>,
+    pub ending: &'c ResponseEnd,
+    /// Bytes of the response body that were passed to the connection.
+    pub body_bytes: u64,
+    /// Time from arrival to the end of the response.
+    pub took: Duration,
+    /// Set for tunnels and event streams. Their duration depends on when a peer disconnects, so it
+    /// is not measured.
+    pub is_open_ended: bool,
+    /// Time spent in the gateway until the response head, without waiting for peers.
+    pub own_time: Option<Duration>,
 }

@@ -2,13 +2,12 @@
 //! and usage counters, in the access log, and as a span. The layer sits outside `rescue`, so error
 //! responses are reported with the status that the client received.
 
-use super::ending::ResponseEnd;
+use super::ending::{EndedRequest, ResponseEnd};
 use super::middleware::{Before, Middleware};
 use super::{access_log, count, trace};
 use crate::body::{BodyEnd, BodyWatcher};
 use crate::error::GatewayError;
 use crate::proxy::context::RequestContext;
-use crate::proxy::facts::RequestFacts;
 use crate::proxy::{Request, Response};
 use crate::retire::Usage;
 use crate::telemetry::metrics::requests_in_flight;
@@ -70,21 +69,6 @@ pub(crate) struct PendingReport {
     is_open_ended: bool,
     own_time: Option<Duration>,
     body_bytes: u64,
-}
-
-/// A request whose response has ended.
-pub(super) struct EndedRequest<'c> {
-    pub facts: RequestFacts<'c>,
-    pub ending: &'c ResponseEnd,
-    /// Bytes of the response body that were passed to the connection.
-    pub body_bytes: u64,
-    /// Time from arrival to the end of the response.
-    pub took: Duration,
-    /// Set for tunnels and event streams. Their duration depends on when a peer disconnects, so it
-    /// is not measured.
-    pub is_open_ended: bool,
-    /// Time spent in the gateway until the response head, without waiting for peers.
-    pub own_time: Option<Duration>,
 }
 
 /// Returns whether a response is a tunnel or an event stream.

@@ -2,7 +2,7 @@
 //! follow the OpenTelemetry semantic conventions for HTTP (1.4x, stable); others have the prefix
 //! `switchback.`. Paths are masked as in the access log. Header fields and bodies are not recorded.
 
-use super::report::EndedRequest;
+use super::ending::EndedRequest;
 use crate::body::BodyEnd;
 use crate::proxy::unknown_calls::registered_method;
 use crate::telemetry::otlp::EndedSpan;
