@@ -100,9 +100,11 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
     // Bound the buffers by a quarter of the memory, assuming a thousand connections.
     let buffer_bytes = (memory.bytes_max() / 4096).max(2 * limits.header_bytes.max(HEAD_BYTES_MIN));
     server::ServerOptions {
-        connections_max: count(limits.connections).min(bytes(descriptors)),
-        connections_per_address_max: limits.connections_per_address.map(count),
-        trusted_proxies: config.trusted_proxies.clone(),
+        connections: server::ConnectionLimits {
+            max: count(limits.connections).min(bytes(descriptors)),
+            per_address_max: limits.connections_per_address.map(count),
+            trusted: config.trusted_proxies.clone(),
+        },
         memory: Some(memory.clone()),
         evicts: false,
         is_measured: true,
@@ -129,10 +131,10 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
 
 /// Logs a warning if the descriptor limit is too low for all configured connections.
 pub(super) fn warn_of_descriptors(config: &Config, options: &server::ServerOptions) {
-    if options.connections_max < count(config.limits.connections) {
+    if options.connections.max < count(config.limits.connections) {
         tracing::warn!(
             configured = config.limits.connections,
-            connections = options.connections_max,
+            connections = options.connections.max,
             "the limit of descriptors has no room for all connections; raise it (ulimit -n)"
         );
     }
@@ -152,9 +154,12 @@ const HEAD_BYTES_MIN: u64 = 8 << 10;
 pub(super) fn admin_options(limits: &config::LimitsConfig) -> server::ServerOptions {
     server::ServerOptions {
         is_measured: false,
-        connections_max: ADMIN_CONNECTIONS_MAX,
-        // Eviction already bounds each address.
-        connections_per_address_max: Some(ADMIN_CONNECTIONS_MAX),
+        connections: server::ConnectionLimits {
+            max: ADMIN_CONNECTIONS_MAX,
+            // Eviction already bounds each address.
+            per_address_max: Some(ADMIN_CONNECTIONS_MAX),
+            trusted: Vec::new(),
+        },
         evicts: true,
         // Failed tokens are counted by peer address.
         tells_peer: true,

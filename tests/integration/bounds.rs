@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::limits::Limits;
-use switchback_gateway::server::{self, ServerOptions};
+use switchback_gateway::server::{self, ConnectionLimits, ServerOptions};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -98,7 +98,8 @@ async fn a_stalled_answer_over_http2_does_not_end_the_others_of_its_connection()
 #[tokio::test]
 async fn strangers_that_do_not_read_do_not_keep_their_places() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
-    let options = ServerOptions { connections_max: 8, connections_per_address_max: Some(8), ..impatient() };
+    let connections = ConnectionLimits { max: 8, per_address_max: Some(8), trusted: Vec::new() };
+    let options = ServerOptions { connections, ..impatient() };
     let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
     let mut strangers = Vec::new();
     for _ in 0..8 {
@@ -177,11 +178,12 @@ async fn a_client_of_http2_that_waits_to_be_asked_is_asked_once_its_request_is_a
 async fn an_address_gets_the_places_that_it_may_have_and_a_proxy_all() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
     for (trusted, expected) in [("192.0.2.0/24", 503), ("127.0.0.0/8", 200)] {
-        let options = ServerOptions {
-            connections_per_address_max: Some(1),
-            trusted_proxies: vec![trusted.parse().unwrap()],
-            ..ServerOptions::default()
+        let connections = ConnectionLimits {
+            per_address_max: Some(1),
+            trusted: vec![trusted.parse().unwrap()],
+            ..ConnectionLimits::default()
         };
+        let options = ServerOptions { connections, ..ServerOptions::default() };
         let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
         let mut first = Client::connect(gateway.address).await;
         first.send(request("GET /old/things/a", "", "")).await;
@@ -348,8 +350,7 @@ async fn where_places_are_taken_the_oldest_stranger_makes_room_and_who_is_known_
         Ok::<_, std::convert::Infallible>(http::Response::new(switchback_gateway::body::Body::full("here")))
     });
     let options = ServerOptions {
-        connections_max: 3,
-        connections_per_address_max: Some(3),
+        connections: ConnectionLimits { max: 3, per_address_max: Some(3), trusted: Vec::new() },
         evicts: true,
         tells_peer: true,
         ..ServerOptions::default()

@@ -737,7 +737,7 @@ async fn half_a_head_is_given_up_and_so_is_a_body_that_drips() {
 async fn connections_beyond_the_limit_are_told_so_and_idle_ones_make_room() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
     let options = server::ServerOptions {
-        connections_max: 1,
+        connections: server::ConnectionLimits { max: 1, ..Default::default() },
         idle_timeout: Duration::from_millis(200),
         ..server::ServerOptions::default()
     };

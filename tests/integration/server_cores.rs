@@ -6,7 +6,7 @@ use std::convert::Infallible;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use switchback_gateway::body::Body;
-use switchback_gateway::server::{Bound, CoreRuntimes, Drain, ServerOptions, Serving};
+use switchback_gateway::server::{Bound, ConnectionLimits, CoreRuntimes, Drain, ServerOptions, Serving};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
@@ -55,7 +55,8 @@ async fn all_cores_answer_at_one_address_and_a_connection_stays_on_its_core() {
 #[tokio::test]
 async fn cores_share_one_limit_of_connections() {
     let drain = Drain::new();
-    let (address, _cores) = start(ServerOptions { connections_max: 1, ..ServerOptions::default() }, &drain);
+    let connections = ConnectionLimits { max: 1, ..ConnectionLimits::default() };
+    let (address, _cores) = start(ServerOptions { connections, ..ServerOptions::default() }, &drain);
     let mut first = TcpStream::connect(address).await.unwrap();
     assert!(ask(&mut first).await.starts_with("HTTP/1.1 200"));
     // Enough of them that some go to the other core.

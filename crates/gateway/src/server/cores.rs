@@ -4,7 +4,7 @@
 //! core, so the threads keep running after draining until [`CoreRuntimes::join`].
 
 use super::permits::ConnectionPermits;
-use super::{Bound, CurrentServing, Drain, Drained, RequestService, bounds, serve_among};
+use super::{Bound, CurrentServing, Drain, Drained, RequestService, serve_among};
 use crate::shard;
 use std::io;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ impl CoreRuntimes {
         current: &CurrentServing<S>,
         drain: &Drain,
     ) -> io::Result<CoreRuntimes> {
-        let permits = ConnectionPermits::new(bounds(&current.borrow().options));
+        let permits = ConnectionPermits::new(current.borrow().options.connections.clone());
         let mut cores =
             CoreRuntimes { ends: Vec::new(), threads: Vec::new(), join: CancellationToken::new() };
         for (number, bound) in listeners.into_iter().enumerate() {

@@ -21,13 +21,14 @@ pub use cores::CoreRuntimes;
 pub use inherited::{Inherited, Unclaimed};
 pub use ipnet::IpNet;
 pub use listen::{Bound, Listener, raise_descriptors};
+pub use permits::ConnectionLimits;
 
 use crate::body::Body;
 use crate::memory::Memory;
 use crate::telemetry::metrics;
 use crate::tunnel::TunnelLimits;
 use activity::{Activity, ShutdownSignal};
-use permits::{ConnectionLimits, ConnectionPermits, NoPermit};
+use permits::{ConnectionPermits, NoPermit};
 use registry::ConnectionRegistry;
 use std::convert::Infallible;
 use std::net::SocketAddr;
@@ -44,14 +45,8 @@ use tower::Service;
 /// Limits of a listener and of each of its connections.
 #[derive(Clone, Debug)]
 pub struct ServerOptions {
-    /// Maximum number of open connections; further ones are rejected with 503.
-    pub connections_max: usize,
-    /// Maximum number of open connections per address; `None`: unlimited while the
-    /// address has no more open connections than there are free permits.
-    pub connections_per_address_max: Option<usize>,
-    /// Addresses of load balancers and proxies; their connections are exempt from the limit per
-    /// address.
-    pub trusted_proxies: Vec<IpNet>,
+    /// Limits on the number of connections.
+    pub connections: ConnectionLimits,
     /// Budget that connections reserve their memory from.
     pub memory: Option<Memory>,
     /// Whether a new connection, at the limit, evicts the oldest one that is not trusted
@@ -95,9 +90,7 @@ pub struct ServerOptions {
 impl Default for ServerOptions {
     fn default() -> ServerOptions {
         ServerOptions {
-            connections_max: 9_000,
-            connections_per_address_max: None,
-            trusted_proxies: Vec::new(),
+            connections: ConnectionLimits::default(),
             memory: None,
             evicts: false,
             is_measured: true,
@@ -211,18 +204,9 @@ pub async fn serve<S: RequestService>(
     options: Arc<ServerOptions>,
     drain: Drain,
 ) -> Drained {
-    let permits = ConnectionPermits::new(bounds(&options));
+    let permits = ConnectionPermits::new(options.connections.clone());
     let (_unchanged, current) = watch::channel(Serving { service, options });
     serve_among(listener, current, drain, permits).await
-}
-
-/// Returns the connection limits of these options.
-fn bounds(options: &ServerOptions) -> ConnectionLimits {
-    ConnectionLimits {
-        connections_max: options.connections_max,
-        per_address_max: options.connections_per_address_max,
-        trusted: options.trusted_proxies.clone(),
-    }
 }
 
 /// Returns the bytes to reserve for an open connection: its task, its buffers and the parts of
@@ -291,7 +275,7 @@ async fn serve_among<S: RequestService>(
             }
             Ok(()) = current.changed() => {
                 serving = current.borrow_and_update().clone();
-                places.set_bounds(bounds(&serving.options));
+                places.set_bounds(serving.options.connections.clone());
                 ticks = self::ticks(&serving.options);
                 registry.leave();
                 continue;

@@ -8,14 +8,22 @@ use std::net::{IpAddr, Ipv6Addr};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// Limits on the number of connections.
-#[derive(Clone, Debug, Default)]
-pub(super) struct ConnectionLimits {
-    pub(super) connections_max: usize,
+#[derive(Clone, Debug)]
+pub struct ConnectionLimits {
+    /// Maximum number of open connections; further ones are rejected with 503.
+    pub max: usize,
     /// Maximum per address; `None`: unlimited while the address has no more open connections
     /// than there are free permits.
-    pub(super) per_address_max: Option<usize>,
-    /// Load balancers and proxies, which connect on behalf of many clients.
-    pub(super) trusted: Vec<IpNet>,
+    pub per_address_max: Option<usize>,
+    /// Load balancers and proxies, which connect on behalf of many clients. Their connections are
+    /// exempt from the limit per address.
+    pub trusted: Vec<IpNet>,
+}
+
+impl Default for ConnectionLimits {
+    fn default() -> ConnectionLimits {
+        ConnectionLimits { max: 9_000, per_address_max: None, trusted: Vec::new() }
+    }
 }
 
 #[derive(Debug)]
@@ -53,7 +61,7 @@ impl ConnectionPermits {
     pub(super) fn take(self: &Arc<ConnectionPermits>, address: IpAddr) -> Result<ConnectionPermit, NoPermit> {
         let (counted, bounds) = (self.network_of(address), self.bounds.load());
         let mut taken = self.lock_taken();
-        let free = bounds.connections_max.saturating_sub(taken.all);
+        let free = bounds.max.saturating_sub(taken.all);
         if free == 0 {
             return Err(NoPermit::Full);
         }
@@ -135,9 +143,9 @@ mod tests {
         text.parse().unwrap()
     }
 
-    fn places(connections_max: usize, per_address_max: Option<usize>) -> Arc<ConnectionPermits> {
+    fn places(max: usize, per_address_max: Option<usize>) -> Arc<ConnectionPermits> {
         let trusted = vec!["10.0.0.0/8".parse().unwrap()];
-        ConnectionPermits::new(ConnectionLimits { connections_max, per_address_max, trusted })
+        ConnectionPermits::new(ConnectionLimits { max, per_address_max, trusted })
     }
 
     /// Takes all permits that an address can get.
