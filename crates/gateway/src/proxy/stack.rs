@@ -11,16 +11,16 @@ use super::forwarding::Forwarding;
 use super::headers::Pseudonym;
 use super::layers::announce::Announce;
 use super::layers::authenticate::Authenticate;
-use super::layers::form_token::FormTokenLayer;
+use super::layers::form_token::FormToken;
 use super::layers::limit::LimitLayer;
 use super::layers::middleware::layer;
 use super::layers::record::RecordLayer;
 use super::layers::report::ReportLayer;
 use super::layers::request_id::Identify;
-use super::layers::rescue::RescueLayer;
+use super::layers::rescue::Rescue;
 use super::layers::retire::Retire;
 use super::layers::route::RouteLayer;
-use super::layers::timeout::TimeoutLayer;
+use super::layers::timeout::Timeout;
 use super::layers::validate::ValidateRequest;
 use super::limits::Limits;
 use super::origin::CallOrigin;
@@ -39,6 +39,7 @@ use crate::store::Store;
 use crate::token::Tokens;
 use std::sync::Arc;
 use tokio_util::task::TaskTracker;
+use tower::layer::layer_fn;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
@@ -109,17 +110,18 @@ where
         + Sync
         + 'static,
 {
+    let identify = Identify { program: Arc::clone(&parts.program), forwarding: parts.forwarding.clone() };
     ServiceBuilder::new()
         // First, because everything below is logged and timed under the name and the clock given here.
-        .layer(layer(Identify::new(Arc::clone(&parts.program), parts.forwarding.clone())))
+        .layer(layer(identify))
         // Outside of all that changes an answer, so that a capture holds what the client saw.
-        .layer(layer(RecordLayer::new(parts.tap.clone())))
+        .layer(layer(RecordLayer { tap: parts.tap.clone() }))
         // Outside of all that decides, so that no request goes unreported, with the status that the client got.
         .layer(layer(ReportLayer::new(parts.usage.clone())))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.
-        .layer(RescueLayer)
+        .layer(layer_fn(Rescue::new))
         .service(inner)
 }
 
@@ -146,21 +148,22 @@ fn inner_layers(
         origin: CallOrigin::Client,
     };
     let dual = dual(&composer, parts.shadow.clone(), memory);
+    let (total, memory) = (limits.total_timeout, memory.clone());
     ServiceBuilder::new()
         // Before anything costs: what no intermediary may accept is refused for free.
-        .layer(layer(ValidateRequest::new(Arc::clone(limits), pseudonym.clone())))
+        .layer(layer(ValidateRequest { limits: Arc::clone(limits), pseudonym: pseudonym.clone() }))
         // Before work begins, so that a flood is turned away cheaply.
         .layer(layer(LimitLayer::new(limits.in_flight_max)))
         // Around all that can wait.
-        .layer(TimeoutLayer::new(limits.total_timeout))
+        .layer(layer_fn(move |inner| Timeout { inner, total }))
         // Before authentication, because how a token is carried depends on the front.
         .layer(layer(RouteLayer))
         // Before authentication, which may have to look for a token in a body.
-        .layer(FormTokenLayer::new(memory.clone()))
+        .layer(layer_fn(move |inner| FormToken { inner, memory: memory.clone() }))
         // Before anything is done on behalf of someone.
-        .layer(layer(Authenticate::new(parts.tokens.clone())))
+        .layer(layer(Authenticate { tokens: parts.tokens.clone() }))
         // As soon as it is known whose side may have ended, and before that costs anything more.
-        .layer(layer(Retire::new(parts.retirement.clone())))
+        .layer(layer(Retire { retirement: parts.retirement.clone() }))
         // As soon as it is known whose share to count against.
         .layer(layer(LimitLayer::per_client(limits.client_in_flight_max)))
         // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above

@@ -18,13 +18,7 @@ pub(in crate::proxy) const FAILURE_BYTES_MAX: u64 = 64 * 1024;
 /// A layer that sets the status of a failure reported as a success.
 #[derive(Debug)]
 pub(super) struct ReadFailure<S> {
-    inner: S,
-}
-
-impl<S> ReadFailure<S> {
-    pub(super) fn new(inner: S) -> ReadFailure<S> {
-        ReadFailure { inner }
-    }
+    pub inner: S,
 }
 
 impl<S: Caller> Caller for ReadFailure<S> {

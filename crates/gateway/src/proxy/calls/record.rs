@@ -11,13 +11,7 @@ use std::time::Instant;
 
 /// A layer that records translated calls and their responses.
 pub(super) struct RecordCall<C> {
-    inner: C,
-}
-
-impl<C> RecordCall<C> {
-    pub(super) fn new(inner: C) -> RecordCall<C> {
-        RecordCall { inner }
-    }
+    pub inner: C,
 }
 
 impl<C: Caller> Caller for RecordCall<C> {

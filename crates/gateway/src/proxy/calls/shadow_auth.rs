@@ -12,13 +12,7 @@ use std::sync::Arc;
 /// that client calls use.
 #[derive(Debug)]
 pub(super) struct ShadowAuth<S> {
-    inner: S,
-}
-
-impl<S> ShadowAuth<S> {
-    pub(super) fn new(inner: S) -> ShadowAuth<S> {
-        ShadowAuth { inner }
-    }
+    pub inner: S,
 }
 
 impl<S: Caller> Caller for ShadowAuth<S> {

@@ -39,13 +39,13 @@ enum Below {
 impl Calls {
     /// Returns the layers for client calls.
     pub(crate) fn new(retries: Budget) -> Calls {
-        let below = RecordCall::new(UpstreamAuth::new(ReadFailure::new(Retry::new(Send, retries))));
+        let below = RecordCall { inner: UpstreamAuth { inner: layers_of_attempts(retries) } };
         Calls(Arc::new(Below::Client(below)))
     }
 
     /// Returns the layers for shadow calls.
     pub(crate) fn of_shadow(retries: Budget) -> Calls {
-        let below = RecordCall::new(ShadowAuth::new(ReadFailure::new(Retry::new(Send, retries))));
+        let below = RecordCall { inner: ShadowAuth { inner: layers_of_attempts(retries) } };
         Calls(Arc::new(Below::Shadow(below)))
     }
 
@@ -57,4 +57,8 @@ impl Calls {
             Below::Shadow(below) => Box::pin(below.call(call)).await,
         }
     }
+}
+
+fn layers_of_attempts(retries: Budget) -> ReadFailure<Retry<Send>> {
+    ReadFailure { inner: Retry::new(Send, retries) }
 }

@@ -76,13 +76,7 @@ fn nothing_for(side: &str) -> GatewayError {
 /// A layer that adds credentials and refreshes rejected grants.
 #[derive(Debug)]
 pub(crate) struct UpstreamAuth<S> {
-    inner: S,
-}
-
-impl<S> UpstreamAuth<S> {
-    pub(crate) fn new(inner: S) -> UpstreamAuth<S> {
-        UpstreamAuth { inner }
-    }
+    pub inner: S,
 }
 
 impl<S: Caller> Caller for UpstreamAuth<S> {

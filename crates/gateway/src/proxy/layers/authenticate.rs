@@ -18,7 +18,7 @@ use switchback_plan::{Carrier, Credential, RouteId, RouteKind};
 
 #[derive(Clone)]
 pub(crate) struct Authenticate {
-    tokens: Tokens,
+    pub tokens: Tokens,
 }
 
 impl Middleware<Routed> for Authenticate {
@@ -53,10 +53,6 @@ impl Middleware<Routed> for Authenticate {
 }
 
 impl Authenticate {
-    pub(crate) fn new(tokens: Tokens) -> Authenticate {
-        Authenticate { tokens }
-    }
-
     /// Returns whether the front's own service authenticates an unknown client. Tokens that this
     /// gateway issued, including revoked ones, are never forwarded to that service.
     fn is_judged_by_own(&self, request: &Routed) -> bool {

@@ -11,34 +11,15 @@ use crate::proxy::{Response, headers};
 use futures_util::future::{BoxFuture, Either};
 use http::header;
 use std::task::{Context, Poll};
-use tower::{Layer, Service};
+use tower::Service;
 
 /// Maximum size in bytes of a form that is searched for a token.
 const FORM_BYTES_MAX: u64 = 64 * 1024;
 
 #[derive(Clone)]
-pub(crate) struct FormTokenLayer {
-    memory: Memory,
-}
-
-impl FormTokenLayer {
-    pub(crate) fn new(memory: Memory) -> FormTokenLayer {
-        FormTokenLayer { memory }
-    }
-}
-
-impl<S> Layer<S> for FormTokenLayer {
-    type Service = FormToken<S>;
-
-    fn layer(&self, inner: S) -> FormToken<S> {
-        FormToken { inner, memory: self.memory.clone() }
-    }
-}
-
-#[derive(Clone)]
 pub(crate) struct FormToken<S> {
-    inner: S,
-    memory: Memory,
+    pub inner: S,
+    pub memory: Memory,
 }
 
 impl<S> Service<Routed> for FormToken<S>

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::ops::ControlFlow;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
+use tower::layer::layer_fn;
 use tower::{Layer, Service};
 
 /// The behaviour of a layer for a request of type `R`.
@@ -36,19 +37,8 @@ pub(crate) type Before<M, R> = ControlFlow<
 >;
 
 /// Wraps a middleware as a `tower` layer.
-pub(crate) fn layer<M>(middleware: M) -> MiddlewareLayer<M> {
-    MiddlewareLayer(middleware)
-}
-
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct MiddlewareLayer<M>(M);
-
-impl<S, M: Clone> Layer<S> for MiddlewareLayer<M> {
-    type Service = MiddlewareService<S, M>;
-
-    fn layer(&self, inner: S) -> MiddlewareService<S, M> {
-        MiddlewareService { inner, middleware: self.0.clone() }
-    }
+pub(crate) fn layer<S, M: Clone>(middleware: M) -> impl Layer<S, Service = MiddlewareService<S, M>> {
+    layer_fn(move |inner| MiddlewareService { inner, middleware: middleware.clone() })
 }
 
 /// An inner service with a middleware around it.

@@ -16,13 +16,7 @@ use std::sync::Arc;
 /// Starts and finishes the recording of a request.
 #[derive(Clone)]
 pub(crate) struct RecordLayer {
-    tap: Tap,
-}
-
-impl RecordLayer {
-    pub(crate) fn new(tap: Tap) -> RecordLayer {
-        RecordLayer { tap }
-    }
+    pub tap: Tap,
 }
 
 /// A recording in progress, with the context of its request.

@@ -18,15 +18,9 @@ use std::sync::Arc;
 
 #[derive(Clone)]
 pub(crate) struct Identify {
-    program: CurrentProgram,
+    pub program: CurrentProgram,
     /// Defines which proxies may declare the client address.
-    forwarding: Forwarding,
-}
-
-impl Identify {
-    pub(crate) fn new(program: CurrentProgram, forwarding: Forwarding) -> Identify {
-        Identify { program, forwarding }
-    }
+    pub forwarding: Forwarding,
 }
 
 impl Middleware<http::Request<Body>> for Identify {

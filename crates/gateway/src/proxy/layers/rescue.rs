@@ -21,18 +21,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use switchback_plan::SideId;
-use tower::{BoxError, Layer, Service};
-
-#[derive(Clone, Copy, Default)]
-pub(crate) struct RescueLayer;
-
-impl<S> Layer<S> for RescueLayer {
-    type Service = Rescue<S>;
-
-    fn layer(&self, inner: S) -> Rescue<S> {
-        Rescue { inner, unready: None }
-    }
-}
+use tower::{BoxError, Service};
 
 pub(crate) struct Rescue<S> {
     inner: S,
@@ -40,9 +29,15 @@ pub(crate) struct Rescue<S> {
     unready: Option<GatewayError>,
 }
 
+impl<S> Rescue<S> {
+    pub(crate) fn new(inner: S) -> Rescue<S> {
+        Rescue { inner, unready: None }
+    }
+}
+
 impl<S: Clone> Clone for Rescue<S> {
     fn clone(&self) -> Rescue<S> {
-        Rescue { inner: self.inner.clone(), unready: None }
+        Rescue::new(self.inner.clone())
     }
 }
 

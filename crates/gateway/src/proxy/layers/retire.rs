@@ -9,13 +9,7 @@ use std::ops::ControlFlow;
 
 #[derive(Clone)]
 pub(crate) struct Retire {
-    retirement: Retirement,
-}
-
-impl Retire {
-    pub(crate) fn new(retirement: Retirement) -> Retire {
-        Retire { retirement }
-    }
+    pub retirement: Retirement,
 }
 
 impl Middleware<Authenticated> for Retire {

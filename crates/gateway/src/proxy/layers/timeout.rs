@@ -13,31 +13,12 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 use tokio::time::Sleep;
-use tower::{Layer, Service};
-
-#[derive(Clone)]
-pub(crate) struct TimeoutLayer {
-    total: Duration,
-}
-
-impl TimeoutLayer {
-    pub(crate) fn new(total: Duration) -> TimeoutLayer {
-        TimeoutLayer { total }
-    }
-}
-
-impl<S> Layer<S> for TimeoutLayer {
-    type Service = Timeout<S>;
-
-    fn layer(&self, inner: S) -> Timeout<S> {
-        Timeout { inner, total: self.total }
-    }
-}
+use tower::Service;
 
 #[derive(Clone)]
 pub(crate) struct Timeout<S> {
-    inner: S,
-    total: Duration,
+    pub inner: S,
+    pub total: Duration,
 }
 
 impl<S> Service<Request> for Timeout<S>

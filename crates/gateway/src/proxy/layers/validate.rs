@@ -19,14 +19,8 @@ use std::sync::Arc;
 
 #[derive(Clone)]
 pub(crate) struct ValidateRequest {
-    limits: Arc<Limits>,
-    pseudonym: Pseudonym,
-}
-
-impl ValidateRequest {
-    pub(crate) fn new(limits: Arc<Limits>, pseudonym: Pseudonym) -> ValidateRequest {
-        ValidateRequest { limits, pseudonym }
-    }
+    pub limits: Arc<Limits>,
+    pub pseudonym: Pseudonym,
 }
 
 impl Middleware<Request> for ValidateRequest {
