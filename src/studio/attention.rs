@@ -9,7 +9,7 @@ use super::clients::{credential_trouble, reason_words};
 use super::fields::percent_encode;
 use super::operations::{address, next_phase};
 use super::replicas::{Replica, ReplicaPresence};
-use super::words::{count, count_noun, moment, moment_text, operation, percent, unix_ms};
+use super::words::{count, count_noun, moment, moment_text, names_or, operation, percent, unix_ms};
 use crate::admin::{CertificateEnd, PackStatus};
 use maud::{Markup, html};
 use switchback_engine::diff::{OperationReport, Proof};
@@ -56,12 +56,10 @@ impl AttentionContext {
 /// Renders open brownouts: the rejected calls, the end, and a button to end them.
 pub(super) fn of_brownouts(all: &[Brownout], reader: &AttentionContext) -> Vec<Markup> {
     let open = all.iter().filter(|one| one.from_ms <= reader.now_ms && reader.now_ms < one.until_ms);
-    let names =
-        |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
     open.map(|one| {
         html! { li id={ "todo-brownout-" (one.id) } {
             div.what { p {
-                strong { "A brownout is open" } ": " (names(&one.operations, "all calls")) " of " (names(&one.clients, "all clients"))
+                strong { "A brownout is open" } ": " (names_or(&one.operations, "all calls")) " of " (names_or(&one.clients, "all clients"))
                 " on " (one.side) " are answered 503; it ends " (moment(one.until_ms, reader.now_ms)) "."
             } }
             @if one.by == "configuration" {

@@ -1,7 +1,7 @@
 //! The history: transitions, reloads, and changes to clients, with author, time and reason. Also as
 //! CSV and JSON.
 
-use super::layout::{Page, Tab, empty, pager, unread};
+use super::layout::{Page, Tab, empty, page_slice, pager, unread};
 use super::words::{Tone, badge, count, moment_text, unix_ms};
 use super::{HISTORY_MAX, PageContext};
 use crate::admin::AdminResponse;
@@ -66,16 +66,15 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         _ => return visit.not_found(),
     }
     let (transitions, notes) = tokio::join!(visit.transitions(), visit.notes());
-    let moved = transitions.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let noted = notes.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let moved = transitions.rows();
+    let noted = notes.rows();
     let kind = visit.query.get("kind");
     let all = entries(moved, noted);
     let mut kinds: Vec<String> = all.iter().map(|entry| entry.kind.clone()).collect();
     kinds.sort();
     kinds.dedup();
     let found: Vec<&HistoryEntry> = all.iter().filter(|entry| fits(visit, entry)).collect();
-    let shown: Vec<&&HistoryEntry> =
-        found.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED).collect();
+    let shown = page_slice(&found, visit.query.page(), LISTED);
     let query = visit.query.with("page", "");
     let body = html! {
         div.page-head {
@@ -107,7 +106,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
             } @else {
                 div.scroll role="region" aria-label="Table of what happened" tabindex="0" { table {
                     thead { tr { th { "When" } th { "Kind" } th { "Of" } th { "What" } th { "Scope" } th { "Holds" } th { "By" } th { "Why" } } }
-                    tbody { @for entry in &shown {
+                    tbody { @for entry in shown {
                         tr {
                             td { (moment_text(&entry.at, visit.now_ms)) } td { (badge(Tone::Quiet, &entry.kind)) }
                             td.break { (entry.subject) } td { (entry.what) } td.break { (entry.scope) }

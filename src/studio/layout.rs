@@ -313,6 +313,12 @@ pub(crate) fn unread() -> Markup {
     html! { p.soft { "It is kept in the store, which has not given it yet." } }
 }
 
+/// Returns the rows of one page of a list.
+pub(crate) fn page_slice<T>(all: &[T], page: usize, of_page: usize) -> &[T] {
+    let from = (page - 1).saturating_mul(of_page).min(all.len());
+    &all[from..(from + of_page).min(all.len())]
+}
+
 /// Renders the page links of a list.
 pub(crate) fn pager(visit: &PageContext<'_>, shown: usize, all: usize, of_page: usize) -> Markup {
     pager_of(visit, "page", "Pages of the list", (shown, all, of_page))

@@ -41,6 +41,7 @@ use layout::{Page, Theme};
 use maud::html;
 use replicas::Replicas;
 use seen::{PATIENCE, Snapshot, SnapshotCache};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{OperationReport, Summary, report_one};
@@ -227,10 +228,21 @@ impl PageContext<'_> {
         self.studio.usage.look(self.patience(), async move { usage.list().await }).await
     }
 
+    /// Returns the sides that clients speak.
+    pub(crate) fn sides(&self) -> BTreeSet<String> {
+        self.parts.phases.list().into_iter().map(|info| info.side).collect()
+    }
+
     /// Returns the URL of this page.
     pub(crate) fn address(&self) -> String {
         let query = self.query.with("", "");
         if query == "?" { self.path.to_owned() } else { format!("{}{query}", self.path) }
+    }
+
+    /// Responds to a user who may only read.
+    fn needs_operator(&self) -> AdminResponse {
+        let words = html! { p { "Sign in with the token that may change things." } };
+        self.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words))
     }
 
     fn not_found(&self) -> AdminResponse {

@@ -70,8 +70,8 @@ async fn attention(visit: &PageContext<'_>, phases: &[PhaseInfo]) -> (Vec<Markup
         replica: visit.is_one_of_several().then(|| visit.studio.replicas.name().to_owned()),
     };
     let others = visit.studio.replicas.others(visit.now_ms);
-    let reported = reports.value.as_deref().map_or(&[][..], Vec::as_slice);
-    let moved = transitions.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let reported = reports.rows();
+    let moved = transitions.rows();
     let unpersisted = visit.parts.tokens.health().unpersisted;
     let rows = [
         attention::of_brownouts(&visit.parts.retirement.brownouts(), &reader),
@@ -81,8 +81,8 @@ async fn attention(visit: &PageContext<'_>, phases: &[PhaseInfo]) -> (Vec<Markup
         attention::of_the_pack(&board.pack, &visit.pack_seen(), &reader),
         attention::of_certificates(&board.certificates, &reader),
         attention::of_operations(phases, reported, moved, &reader),
-        attention::of_clients(clients.value.as_deref().map_or(&[][..], Vec::as_slice), &reader),
-        attention::of_events(events.value.as_deref().map_or(&[][..], Vec::as_slice)),
+        attention::of_clients(clients.rows(), &reader),
+        attention::of_events(events.rows()),
         attention::of_unknown_calls(&visit.parts.unknown.newest(), &reader),
     ];
     let failing = [

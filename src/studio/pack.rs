@@ -3,7 +3,7 @@
 
 use super::PageContext;
 use super::fields::percent_encode;
-use super::layout::{Page, Tab, empty, pager};
+use super::layout::{Page, Tab, empty, page_slice, pager};
 use super::operations::address;
 use super::route::tone;
 use super::words::{Tone, badge, bytes, count, count_noun, moment_text, operation};
@@ -106,8 +106,7 @@ fn search(visit: &PageContext<'_>, part: &str, words: &str, example: &str) -> Ma
 fn of_page<'a, T>(visit: &PageContext<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
     let asked = visit.query.get("q").to_lowercase();
     let found: Vec<&T> = all.iter().filter(|one| name(one).to_lowercase().contains(&asked)).collect();
-    let page = found.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED);
-    (page.copied().collect(), found.len())
+    (page_slice(&found, visit.query.page(), LISTED).to_vec(), found.len())
 }
 
 fn routes(visit: &PageContext<'_>, side: &SideReport) -> Markup {
@@ -228,8 +227,7 @@ fn contract(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
     let asked = visit.query.get("q").to_lowercase();
     let operations: Vec<&Operation> =
         chosen.operations.iter().filter(|one| one.key.to_string().to_lowercase().contains(&asked)).collect();
-    let page: Vec<&&Operation> =
-        operations.iter().skip((visit.query.page() - 1).saturating_mul(LISTED)).take(LISTED).collect();
+    let page = page_slice(&operations, visit.query.page(), LISTED);
     let types: Vec<&NamedType> =
         chosen.types.iter().filter(|one| one.name.to_lowercase().contains(&asked)).collect();
     html! {
@@ -245,7 +243,7 @@ fn contract(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
             section.panel.w8 #contract-operations aria-labelledby="contract-operations-title" {
                 header { h2 #contract-operations-title { "Operations of " (chosen.name) } span.soft { (count(operations.len() as u64)) } }
                 @if operations.is_empty() { p.soft { "None fits what is asked for." } }
-                @for one in &page { (contract_operation(one)) }
+                @for one in page { (contract_operation(one)) }
                 (pager(visit, page.len(), operations.len(), LISTED))
             }
             section.panel.w4 #contract-types aria-labelledby="contract-types-title" {

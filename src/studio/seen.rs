@@ -48,6 +48,13 @@ pub(crate) struct Snapshot<T> {
     pub(crate) at: i64,
 }
 
+impl<T> Snapshot<Vec<T>> {
+    /// Returns the rows that were read; empty before the first read.
+    pub(crate) fn rows(&self) -> &[T] {
+        self.value.as_deref().map_or(&[], Vec::as_slice)
+    }
+}
+
 impl<T: Send + Sync + 'static> SnapshotCache<T> {
     pub(crate) fn new(clock: Clock) -> SnapshotCache<T> {
         let state =

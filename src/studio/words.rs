@@ -54,6 +54,11 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
+/// Joins names; `all` stands for an empty list.
+pub(crate) fn names_or(names: &[String], all: &str) -> String {
+    if names.is_empty() { all.to_owned() } else { names.join(", ") }
+}
+
 /// Formats a number with its noun: `1 operation`, `2 operations`.
 pub(crate) fn count_noun(number: u64, thing: &str) -> String {
     let end = if number == 1 { "" } else { "s" };

@@ -8,10 +8,9 @@ use crate::studio::fields::{FormFields, percent_encode};
 use crate::studio::kept;
 use crate::studio::layout::{Page, Tab, unread};
 use crate::studio::traffic::requests_of;
-use crate::studio::words::{Tone, badge, count_noun, moment};
+use crate::studio::words::{Tone, badge, count_noun, moment, names_or};
 use http::StatusCode;
 use maud::{Markup, html};
-use std::collections::BTreeSet;
 use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::retire::{Brownout, NewBrownout, RetireError};
 
@@ -43,15 +42,13 @@ fn brownout(visit: &PageContext<'_>, one: &Brownout, of: Option<&str>) -> Markup
         now if now < one.until_ms => (Tone::Warn, "open"),
         _ => (Tone::Quiet, "over"),
     };
-    let words =
-        |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
     html! {
         tr id={ "brownout-" (one.id) } {
             td { (badge(tone, state)) }
             td { (moment(one.from_ms, visit.now_ms)) }
             td { (moment(one.until_ms, visit.now_ms)) }
-            td { (one.side) " " (words(&one.operations, "all calls")) }
-            td { (words(&one.clients, "all")) }
+            td { (one.side) " " (names_or(&one.operations, "all calls")) }
+            td { (names_or(&one.clients, "all")) }
             td { @if one.reason.is_empty() { span.soft { "the pack's" } } @else { (one.reason) } }
             td { (one.by) }
             td { @if visit.may_operate() && one.by != "configuration" {
@@ -68,7 +65,7 @@ fn brownout(visit: &PageContext<'_>, one: &Brownout, of: Option<&str>) -> Markup
 
 fn new_brownout(visit: &PageContext<'_>, of: Option<&str>) -> Markup {
     let phases = visit.parts.phases.list();
-    let sides: BTreeSet<&str> = phases.iter().map(|info| info.side.as_str()).collect();
+    let sides = visit.sides();
     html! {
         details {
             summary { "Plan a brownout" }
@@ -173,8 +170,7 @@ pub(super) async fn add_brownout(visit: &PageContext<'_>, form: &FormFields) -> 
 /// Renders the confirmation page of a brownout, with the calls that it would reject.
 pub(super) async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse {
     if !visit.may_operate() {
-        let words = html! { p { "Sign in with the token that may change things." } };
-        return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+        return visit.needs_operator();
     }
     let new = match parse_brownout(visit, &visit.query) {
         Ok(new) => new,
@@ -195,8 +191,6 @@ pub(super) async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse
         Some(Ok(reach)) if usage.value.is_some() => Some(reach),
         _ => None,
     };
-    let names =
-        |names: &[String], all: &str| if names.is_empty() { all.to_owned() } else { names.join(", ") };
     let query = &visit.query;
     let body = html! {
         div.page-head {
@@ -205,8 +199,8 @@ pub(super) async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse
         }
         section.panel.confirm {
             dl.facts {
-                dt { "Operations" } dd { (names(&new.operations, "all calls")) }
-                dt { "Clients" } dd { (names(&new.clients, "all clients")) }
+                dt { "Operations" } dd { (names_or(&new.operations, "all calls")) }
+                dt { "Clients" } dd { (names_or(&new.clients, "all clients")) }
                 dt { "From" } dd { (moment(new.from_ms, visit.now_ms)) }
                 dt { "Until" } dd { (moment(new.until_ms, visit.now_ms)) }
                 dt { "Answer" } dd { "503 with Retry-After: " @if new.reason.is_empty() { "the pack's text" } @else { (new.reason) } }
@@ -247,10 +241,9 @@ fn brownout_refused(visit: &PageContext<'_>, refusal: &Refusal) -> AdminResponse
 /// Returns the number of requests in the last hour that a brownout for all clients would have
 /// rejected. Excludes those that were rejected anyway. Without a side, all spoken sides count.
 fn requests_of_the_hour(visit: &PageContext<'_>, new: &NewBrownout) -> u64 {
-    let phases = visit.parts.phases.list();
-    let sides: BTreeSet<&str> = phases.iter().map(|info| info.side.as_str()).collect();
-    let sides = sides.into_iter().filter(|side| new.side.as_ref().is_none_or(|wanted| wanted == side));
-    sides.map(|side| rejectable(visit.studio.traffic.outcomes_of_side(side, &new.operations))).sum()
+    let sides = visit.sides().into_iter();
+    let sides = sides.filter(|side| new.side.as_ref().is_none_or(|wanted| wanted == side));
+    sides.map(|side| rejectable(visit.studio.traffic.outcomes_of_side(&side, &new.operations))).sum()
 }
 
 /// Returns the number of calls that were not rejected by a brownout or a sunset.

@@ -6,7 +6,7 @@ use super::{OF_PAGE, damaged_badge, left_badge, reason_words, token_end, tone};
 use crate::admin::AdminResponse;
 use crate::studio::PageContext;
 use crate::studio::fields::percent_encode;
-use crate::studio::layout::{Page, Tab, empty, pager};
+use crate::studio::layout::{Page, Tab, empty, page_slice, pager};
 use crate::studio::words::{Tone, badge, count, moment, moment_text};
 use http::StatusCode;
 use maud::{Markup, html};
@@ -45,8 +45,7 @@ fn grants(visit: &PageContext<'_>, clients: &[ClientInfo]) -> Markup {
     let searched = visit.query.get("q").to_lowercase();
     let found: Vec<&ClientInfo> =
         clients.iter().filter(|client| client.name.to_lowercase().contains(&searched)).collect();
-    let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(found.len());
-    let shown = &found[from..(from + OF_PAGE).min(found.len())];
+    let shown = page_slice(&found, visit.query.page(), OF_PAGE);
     let ends = visit.parts.retirement.sunsets();
     html! {
         section.panel aria-labelledby="grants-title" {

@@ -5,7 +5,7 @@ use crate::admin::{AdminResponse, after_sunset_rows};
 use crate::after_sunset::AfterSunset;
 use crate::studio::PageContext;
 use crate::studio::fields::percent_encode;
-use crate::studio::layout::{Page, Tab, empty, pager, unread};
+use crate::studio::layout::{Page, Tab, empty, page_slice, pager, unread};
 use crate::studio::route::tone as verdict_tone;
 use crate::studio::words::{badge, count, count_noun, moment_text, operation};
 use maud::{Markup, html};
@@ -34,8 +34,7 @@ fn losses_table(visit: &PageContext<'_>, rows: &[AfterSunset]) -> Markup {
     let losing = rows.iter().filter(|row| !row.loses.is_empty());
     let losing: Vec<&AfterSunset> =
         losing.filter(|row| row.client.to_lowercase().contains(&searched)).collect();
-    let from = (visit.query.page() - 1).saturating_mul(OF_PAGE).min(losing.len());
-    let shown = &losing[from..(from + OF_PAGE).min(losing.len())];
+    let shown = page_slice(&losing, visit.query.page(), OF_PAGE);
     let all_losing = rows.iter().filter(|row| !row.loses.is_empty()).count();
     html! {
         @if rows.is_empty() {

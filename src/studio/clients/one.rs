@@ -21,12 +21,12 @@ use switchback_gateway::token::{ClientInfo, ConnectLink, Revocation, TokenError}
 
 pub(super) async fn one(visit: &PageContext<'_>, name: &str, told: Option<Markup>) -> AdminResponse {
     let clients = visit.clients().await;
-    let found = clients.value.as_ref().and_then(|all| all.iter().find(|client| client.name == name));
+    let found = clients.rows().iter().find(|client| client.name == name);
     if found.is_none() && clients.failing_since.is_none() {
         return visit.not_found();
     }
     let usage = visit.usage().await;
-    let called = usage.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let called = usage.rows();
     let letter = write_letter(visit.parts, name, called).await.unwrap_or_default();
     let body = html! {
         p { a href="/clients" { "All clients" } }
@@ -189,7 +189,7 @@ pub(super) fn still_valid(at_server: &Revocation) -> Option<Markup> {
 fn ending(visit: &PageContext<'_>, client: &ClientInfo) -> Markup {
     let ends = visit.parts.retirement.sunsets();
     let ends: Vec<&ClientSunset> = ends.iter().filter(|end| end.client == client.name).collect();
-    let sides: BTreeSet<String> = visit.parts.phases.list().into_iter().map(|info| info.side).collect();
+    let sides = visit.sides();
     html! {
         @if ends.iter().all(|end| end.at_ms.is_none()) { p { "It has no date of its own." } }
         @for end in &ends {

@@ -3,7 +3,7 @@
 use super::OF_PAGE;
 use crate::studio::PageContext;
 use crate::studio::fields::percent_encode;
-use crate::studio::layout::{empty, pager_of, unread};
+use crate::studio::layout::{empty, page_slice, pager_of, unread};
 use crate::studio::seen::Snapshot;
 use crate::studio::words::{Tone, badge, count, count_noun, moment_text, operation, unix_ms};
 use maud::{Markup, html};
@@ -23,7 +23,7 @@ const UNKNOWN: &str = "unknown";
 
 /// Renders the matrix of clients and operations: number of calls, and the last one.
 pub(super) fn matrix(visit: &PageContext<'_>, seen: &Snapshot<Vec<UsageInfo>>) -> Markup {
-    let usage = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let usage = seen.rows();
     let wanted = visit.query.get("outcome");
     let fits =
         |one: &&UsageInfo| wanted.is_empty() || one.outcome == wanted || (wanted == UNKNOWN && one.unknown);
@@ -46,8 +46,7 @@ pub(super) fn matrix(visit: &PageContext<'_>, seen: &Snapshot<Vec<UsageInfo>>) -
     }
     let searched = visit.query.get("caller").to_lowercase();
     let found: Vec<_> = cells.iter().filter(|(name, _)| name.to_lowercase().contains(&searched)).collect();
-    let from = (visit.query.page_of("callers") - 1).saturating_mul(OF_PAGE).min(found.len());
-    let of_page = &found[from..(from + OF_PAGE).min(found.len())];
+    let of_page = page_slice(&found, visit.query.page_of("callers"), OF_PAGE);
     html! {
         section.panel #usage aria-labelledby="usage-title" {
             header { h2 #usage-title { "Calls by client and operation" } span.soft { (COUNTED_SINCE) } }

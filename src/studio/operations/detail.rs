@@ -26,17 +26,11 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
     let (summaries, transitions, gates, usage) =
         tokio::join!(visit.current_summaries(), visit.transitions(), visit.gates(), visit.usage());
     let is_this = |side: &str, operation: &str| side == info.side && operation == info.operation;
-    let summary =
-        summaries.value.as_deref().and_then(|all| all.iter().find(|one| is_this(&one.side, &one.operation)));
-    let moved: Vec<&Transition> = transitions
-        .value
-        .iter()
-        .flat_map(|all| all.iter())
-        .filter(|one| is_this(&one.side, &one.operation))
-        .collect();
+    let summary = summaries.rows().iter().find(|one| is_this(&one.side, &one.operation));
+    let moved = transitions.rows().iter().filter(|one| is_this(&one.side, &one.operation));
+    let moved: Vec<&Transition> = moved.collect();
     let report = summary.map(|summary| report_of(&visit.parts.phases, summary));
-    let gate =
-        gates.value.as_deref().and_then(|all| all.iter().find(|one| is_this(&one.side, &one.operation)));
+    let gate = gates.rows().iter().find(|one| is_this(&one.side, &one.operation));
     let program = visit.parts.program.load_full();
     let pack = program.pack();
     let found =

@@ -5,7 +5,7 @@ use crate::admin::AdminResponse;
 use crate::studio::PageContext;
 use crate::studio::charts::spark;
 use crate::studio::fields::percent_encode;
-use crate::studio::layout::{Page, Tab, empty, pager};
+use crate::studio::layout::{Page, Tab, empty, page_slice, pager};
 use crate::studio::traffic::{ChartSpan, requests_of};
 use crate::studio::words::{Tone, badge, count, count_noun, operation, percent, phase};
 use maud::{Markup, html};
@@ -29,7 +29,7 @@ pub(super) struct OperationRow<'k> {
 
 pub(super) async fn list(visit: &PageContext<'_>) -> AdminResponse {
     let seen = visit.reports().await;
-    let reported = seen.value.as_deref().map_or(&[][..], Vec::as_slice);
+    let reported = seen.rows();
     let reports: HashMap<(&str, &str), &OperationReport> =
         reported.iter().map(|one| ((one.side.as_str(), one.operation.as_str()), one)).collect();
     let totals = visit.studio.traffic.totals();
@@ -73,8 +73,7 @@ pub(super) async fn list(visit: &PageContext<'_>) -> AdminResponse {
     }
     let mut sides: Vec<&str> = phases.iter().map(|info| info.side.as_str()).collect();
     sides.dedup();
-    let from = (visit.query.page() - 1).saturating_mul(LISTED);
-    let shown: Vec<&OperationRow<'_>> = found.iter().skip(from).take(LISTED).collect();
+    let shown = page_slice(&found, visit.query.page(), LISTED);
     let body = html! {
         div.page-head {
             h1 { "Operations" }
@@ -91,7 +90,7 @@ pub(super) async fn list(visit: &PageContext<'_>) -> AdminResponse {
                         th { "Operation" } th { "Phase" } th { "Last hour" } th.n { "Requests" } th.n { "Errors" }
                         th.n { "Differ" } th.n { "At most" } th.n title="Clients that called this replica since its start" { "Clients since start" } th.wide-only { "Kept by the pack" }
                     } }
-                    tbody { @for known in &shown { (row(visit, known, sides.len() > 1)) } }
+                    tbody { @for known in shown { (row(visit, known, sides.len() > 1)) } }
                 } }
                 (pager(visit, shown.len(), found.len(), LISTED))
             }

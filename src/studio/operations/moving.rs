@@ -8,7 +8,6 @@ use crate::studio::fields::{FormFields, percent_encode};
 use crate::studio::kept;
 use crate::studio::layout::{Page, Tab};
 use crate::studio::words::{count_noun, moment_text, operation, percent, phase};
-use http::StatusCode;
 use maud::{Markup, html};
 use switchback_gateway::shadow::{Objection, Phase, PhaseInfo, Share};
 use switchback_gateway::token::ClientInfo;
@@ -32,8 +31,7 @@ pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, Refusal> {
 /// Renders the confirmation page of a transition.
 pub(super) async fn asked_to_move(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminResponse {
     if !visit.may_operate() {
-        let words = html! { p { "Sign in with the token that may change things." } };
-        return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
+        return visit.needs_operator();
     }
     if visit.query.get("phase") != AS_CONFIGURED
         && let Err(refusal) = parse_phase(&visit.query)
@@ -41,14 +39,13 @@ pub(super) async fn asked_to_move(visit: &PageContext<'_>, info: &PhaseInfo) -> 
         return not_done(visit, info, &refusal);
     }
     let clients = visit.clients().await;
-    let clients = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
     let objection = objection(visit, info, &visit.query).await;
     let body = html! {
         div.page-head {
             p.crumbs { a href=(address(&info.side, &info.operation)) { (info.operation) } }
             h1 { "Move this operation?" }
         }
-        (confirmation(visit, info, &visit.query, clients, objection.as_ref()))
+        (confirmation(visit, info, &visit.query, clients.rows(), objection.as_ref()))
     };
     visit.page(Page::still(Tab::Operations, "Move this operation?", body))
 }
@@ -191,13 +188,8 @@ pub(super) fn capital(text: &str) -> String {
 pub(super) async fn second(visit: &PageContext<'_>, seen: &PhaseInfo, form: &FormFields) -> AdminResponse {
     let Ok(now) = visit.parts.phases.get(Some(&seen.side), &seen.operation) else { return visit.not_found() };
     let transitions = visit.transitions().await;
-    let last = transitions
-        .value
-        .iter()
-        .flat_map(|all| all.iter())
-        .find(|one| one.side == now.side && one.operation == now.operation);
+    let last = transitions.rows().iter().find(|one| one.side == now.side && one.operation == now.operation);
     let clients = visit.clients().await;
-    let clients = clients.value.as_deref().map_or(&[][..], Vec::as_slice);
     let done = html! {
         @match last {
             Some(last) => {
@@ -211,7 +203,7 @@ pub(super) async fn second(visit: &PageContext<'_>, seen: &PhaseInfo, form: &For
         "It is in " (phase(now.now.phase, now.now.share)) " now. If you still want it, send it once more."
     };
     let objection = objection(visit, &now, form).await;
-    let form = confirmation(visit, &now, form, clients, objection.as_ref());
+    let form = confirmation(visit, &now, form, clients.rows(), objection.as_ref());
     kept::someone_was_faster(visit, Tab::Operations, &done, &where_it_is, &form)
 }
 
