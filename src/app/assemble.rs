@@ -21,7 +21,7 @@ use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::retire::{Brownout, ClientSunset, RetirementRules, SideOperations};
 use switchback_gateway::server;
-use switchback_gateway::shadow::{self, OperationTable, Served};
+use switchback_gateway::shadow::{OperationTable, Served};
 use switchback_gateway::telemetry::otlp::{OtlpSettings, Traces};
 use switchback_gateway::tls::ServiceTls;
 use switchback_gateway::token::OAuth;
@@ -179,9 +179,8 @@ pub(super) fn descriptors(config: &Config) -> Result<u64, StartError> {
     let limits = &config.limits;
     let upstreams = config.services().count() as u64;
     // Calls in flight and idle connections, for clients and for the shadow.
-    let calls = u64::from(limits.upstream_calls)
-        + u64::from(limits.upstream_idle)
-        + 2 * u64::from(config.shadow.calls);
+    let calls =
+        u64::from(limits.upstream_calls) + u64::from(limits.upstream_idle) + 2 * config.shadow.workers as u64;
     let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
     let ports = 1 + u64::from(config.health.is_some()) + u64::from(callback.is_some());
     let others = OTHER_DESCRIPTORS + ports * ADMIN_CONNECTIONS_MAX as u64;
@@ -287,25 +286,6 @@ pub(super) fn events(
     Ok((intake, Some(deliverer.map_err(StartError::Events)?)))
 }
 
-/// Converts the settings of the shadow.
-pub(super) fn shadow(shadow: &config::ShadowConfig) -> shadow::ShadowSettings {
-    shadow::ShadowSettings {
-        sample: shadow.sample,
-        noise: shadow.noise,
-        timed: shadow.timed,
-        read_back: shadow.read_back,
-        read_backs: count(shadow.read_backs),
-        queue: count(shadow.queue),
-        queue_bytes: shadow.queue_bytes,
-        body_bytes: bytes(shadow.body_bytes),
-        workers: count(shadow.calls),
-        timeout: shadow.timeout,
-        keep: shadow.keep,
-        records: shadow.findings,
-        priority: shadow.priority,
-    }
-}
-
 /// Describes the program: every front with its routes, phases, upstreams and announcements. The
 /// configuration must have been checked against the pack.
 pub(super) fn program(
@@ -337,7 +317,7 @@ pub(super) fn program(
         services: config.services().map(service).collect(),
         limits: Arc::clone(limits),
         dual: Some(DualSettings {
-            shadow: shadow(&config.shadow),
+            shadow: config.shadow,
             phases,
             knowledge: Arc::clone(&loaded.knowledge),
             has_own_events: config.events.has_own(),

@@ -223,8 +223,7 @@ impl Reloader {
         let keys = new_keys.then(|| KeyRing::parse(&config.keys)).transpose().map_err(StartError::from)?;
         let mut workers = None;
         if new_shadow {
-            let (shadow, started) =
-                Shadow::start(stack.store.clone(), assemble::shadow(&config.shadow)).await?;
+            let (shadow, started) = Shadow::start(stack.store.clone(), config.shadow).await?;
             (stack.shadow, workers) = (shadow, Some(started));
         }
         if let Some(keys) = &keys {

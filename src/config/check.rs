@@ -42,7 +42,6 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     }
     let places = ValueSpans {
         listen: raw.listen.span,
-        admin_listen: raw.admin.listen.span,
         store: raw.store.span,
         mapping: raw.mapping.as_ref().map(|mapping| mapping.span).unwrap_or_default(),
         keys: raw.key.iter().flat_map(|keys| &keys.value.0).map(|key| key.span).collect(),

@@ -13,7 +13,7 @@ use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
-use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, Priority, Share};
+use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, ShadowSettings};
 use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
@@ -49,7 +49,7 @@ pub struct Config {
     /// Places of the settings, by dotted name.
     pub setting_places: Vec<(String, Span)>,
     pub phases: PhasesConfig,
-    pub shadow: ShadowConfig,
+    pub shadow: ShadowSettings,
     pub gate: GateSettings,
     /// The operations that `gate` names.
     pub gate_keys: Vec<Placed<OperationKey>>,
@@ -76,7 +76,6 @@ pub struct Config {
 #[derive(Clone, Debug, Default)]
 pub struct ValueSpans {
     pub listen: Span,
-    pub admin_listen: Span,
     pub store: Span,
     pub mapping: Span,
     /// One for each key.
@@ -278,24 +277,6 @@ impl PhasesConfig {
     pub fn for_operation(&self, side: &str, operation: &str) -> Phase {
         self.operations.get(side, operation).copied().unwrap_or_default()
     }
-}
-
-/// Settings of the shadow. The keys of the same names in `dual` document each.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct ShadowConfig {
-    pub sample: Share,
-    pub noise: Share,
-    pub timed: Share,
-    pub read_back: Share,
-    pub read_backs: u32,
-    pub queue: u32,
-    pub queue_bytes: u64,
-    pub body_bytes: u64,
-    pub calls: u32,
-    pub timeout: Duration,
-    pub keep: Duration,
-    pub findings: u32,
-    pub priority: Priority,
 }
 
 /// Announcements of the end of a side.

@@ -1,6 +1,5 @@
 //! The sections of the dual run: phases, gate and shadow.
 
-use super::checked::ShadowConfig;
 use super::read::{
     FromYaml, NamedMap, Placed, PositiveCount, ReadContext, describe_schema, is_measure, is_word,
     scalar_text, section,
@@ -11,7 +10,9 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Fields, Keys, Kind, Node};
 use switchback_engine::evidence::{LatencyMax, Policy};
-use switchback_gateway::shadow::{GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, Share};
+use switchback_gateway::shadow::{
+    GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, ShadowSettings, Share,
+};
 
 section! {
     /// Comparison with the side that does not answer. It has its own limits: comparisons beyond
@@ -200,20 +201,21 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
 }
 
 /// Converts the section.
-pub(super) fn shadow(raw: &RawShadow) -> ShadowConfig {
-    ShadowConfig {
+pub(super) fn shadow(raw: &RawShadow) -> ShadowSettings {
+    let count = |number: &PositiveCount| usize::try_from(number.0).unwrap_or(usize::MAX);
+    ShadowSettings {
         sample: raw.sample.value,
         noise: raw.noise.value,
         timed: raw.timed.value,
         read_back: raw.read_back.value,
-        read_backs: raw.read_backs.0,
-        queue: raw.queue.0,
+        read_backs: count(&raw.read_backs),
+        queue: count(&raw.queue),
         queue_bytes: raw.queue_bytes.0,
-        body_bytes: raw.body_bytes.0,
-        calls: raw.calls.0,
+        body_bytes: usize::try_from(raw.body_bytes.0).unwrap_or(usize::MAX),
+        workers: count(&raw.calls),
         timeout: raw.timeout.0,
         keep: raw.keep.0,
-        findings: raw.findings.0,
+        records: raw.findings.0,
         priority: raw.priority.value,
     }
 }

@@ -21,8 +21,8 @@ mod tests;
 pub use against_pack::{PackFacts, SettingFacts, SettingType, SideFacts, WaitFacts, against_pack};
 pub use checked::{
     AdminConfig, BrownoutConfig, ClientConfig, Config, EventReceiver, EventsConfig, FrontConfig, GrantConfig,
-    LimitsConfig, OAuthConfig, OwnEventsConfig, PhasesConfig, Reload, ShadowConfig, Sunset, SunsetConfig,
-    TlsFilesConfig, UpstreamConfig, ValueSpans, service_key,
+    LimitsConfig, OAuthConfig, OwnEventsConfig, PhasesConfig, Reload, Sunset, SunsetConfig, TlsFilesConfig,
+    UpstreamConfig, ValueSpans, service_key,
 };
 pub use quoting::without_secrets;
 pub use read::Placed;

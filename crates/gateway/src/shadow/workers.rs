@@ -29,7 +29,7 @@ use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 /// Limits of the shadow.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShadowSettings {
     /// Share of requests, of operations in `shadow` and `canary`, for which the other side is
     /// called.
