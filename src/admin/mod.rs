@@ -33,7 +33,7 @@ pub(crate) use session::cookie;
 pub use session::{Role, SessionPolicy};
 pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, Status};
 
-use crate::operate::person;
+use crate::operate::{self, person};
 use crate::playground::PlaygroundSession;
 pub use crate::studio::FORMS;
 use crate::studio::Studio;
@@ -103,18 +103,9 @@ impl AdminParts {
         tokio::spawn(async move {
             let pack = parts.board.load().pack.name.clone();
             let entry = NewHistory { kind: "reload asked for", subject: &pack, ..NewHistory::default() };
-            parts.note(&author, entry).await;
+            operate::note(&parts.store.by(&author), &entry).await;
         });
         self.reload.notify_one();
-    }
-
-    /// Records a change outside the store. The change does not depend on it: a failure is only
-    /// logged.
-    pub(crate) async fn note(&self, author: &str, entry: NewHistory<'_>) {
-        if let Err(error) = self.store.by(author).note(&entry).await {
-            let (kind, subject) = (entry.kind, entry.subject);
-            tracing::warn!(%error, kind, subject, author, "the history in the store lacks an entry");
-        }
     }
 }
 

@@ -4,6 +4,7 @@
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::read_up_to;
+use crate::operate::{self, Refusal};
 use crate::playground::{DryRunRequest, Letter, Ran, TryError};
 use crate::replay::Live;
 use http::{Request, StatusCode};
@@ -15,7 +16,6 @@ use switchback_gateway::body::Body;
 use switchback_gateway::capture::Redaction;
 use switchback_gateway::proxy::program::Program;
 use switchback_gateway::retire::UsageInfo;
-use switchback_gateway::store::NewHistory;
 use switchback_gateway::store::seal::random;
 use switchback_gateway::token::Client;
 use switchback_plan::SideId;
@@ -114,22 +114,14 @@ impl Default for RecordRequest {
 /// Records the next exchanges.
 pub(super) async fn record(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
     let RecordRequest { exchanges } = read_up_to(request, ASK_BYTES_MAX).await?;
-    if !record_next(parts, by, exchanges).await {
-        return Err(AdminResponse::error(StatusCode::CONFLICT, "another capture is open"));
-    }
+    record_next(parts, by, exchanges).await?;
     Ok(AdminResponse::json(StatusCode::ACCEPTED, &json!({ "recording": exchanges })))
 }
 
-/// Starts a recording, for the API and the studio. Returns whether it started.
-pub(crate) async fn record_next(parts: &AdminParts, by: &str, exchanges: usize) -> bool {
-    let began = parts.workbench.record(&parts.tap, parts.program.load().pack(), exchanges);
-    if began {
-        let detail = format!("{exchanges} exchanges at most, for the playground");
-        parts
-            .note(by, NewHistory { kind: "recording begun", detail: &detail, ..NewHistory::default() })
-            .await;
-    }
-    began
+/// Starts a recording, for the API and the studio.
+pub(crate) async fn record_next(parts: &AdminParts, by: &str, exchanges: usize) -> Result<(), Refusal> {
+    let (program, store) = (parts.program.load_full(), parts.store.by(by));
+    operate::record(exchanges, &parts.workbench, &parts.tap, program.pack(), &store).await
 }
 
 #[derive(Deserialize)]

@@ -4,11 +4,14 @@
 //! The gateway crate executes the changes (`Phases`, `Registry`, `Retirement`, `Store`) and writes
 //! the history entry in the same transaction, with the author that a handle has (`by`).
 
+mod capture;
 mod refusal;
 
+pub(crate) use capture::{CaptureRequest, begin_capture, end_capture, record};
 pub(crate) use refusal::{Refusal, RefusalKind};
 
 use crate::config::DateOrTime;
+use switchback_gateway::store::{NewHistory, Store};
 use switchback_gateway::token::{Registry, RegistryError, TokenError, Tokens};
 
 /// Longest name of a person, in characters.
@@ -22,7 +25,7 @@ pub(crate) fn person(name: &str) -> String {
 
 /// Parses the value of the field `name`: a day or a moment.
 pub(crate) fn moment(name: &str, text: &str) -> Result<DateOrTime, Refusal> {
-    text.parse().map_err(|what| Refusal::Invalid(format!("{name}: {what}")))
+    text.parse().map_err(|what| Refusal::invalid(format!("{name}: {what}")))
 }
 
 /// Applies stored changes of clients to the data path of this process at once, instead of at its
@@ -42,4 +45,13 @@ pub(crate) async fn retry_grant(
     let asked = registry.retry(name).await?;
     tokens.sync().await?;
     Ok(tokens.refresh(name, asked.grant.generation).await)
+}
+
+/// Writes the history entry of a change outside the store. The change does not depend on it: a
+/// failure is only logged.
+pub(crate) async fn note(store: &Store, entry: &NewHistory<'_>) {
+    if let Err(error) = store.note(entry).await {
+        let (kind, subject, author) = (entry.kind, entry.subject, store.author());
+        tracing::warn!(%error, kind, subject, author, "the history in the store lacks an entry");
+    }
 }

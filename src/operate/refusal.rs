@@ -10,9 +10,9 @@ use switchback_gateway::token::{ConnectError, RegistryError};
 /// An error that prevents a change. Its text is a sentence for the operator.
 #[derive(Debug, thiserror::Error)]
 pub enum Refusal {
-    /// The request itself is wrong; a sentence.
-    #[error("{0}")]
-    Invalid(String),
+    /// A reason that no error below has.
+    #[error("{1}")]
+    Request(RefusalKind, String),
     #[error("{}", phases_text(.0))]
     Phases(#[from] PhasesError),
     #[error("{}", retire_text(.0))]
@@ -43,9 +43,13 @@ pub enum RefusalKind {
 }
 
 impl Refusal {
+    pub fn invalid(text: impl Into<String>) -> Refusal {
+        Refusal::Request(RefusalKind::Invalid, text.into())
+    }
+
     pub fn kind(&self) -> RefusalKind {
         match self {
-            Refusal::Invalid(_) => RefusalKind::Invalid,
+            Refusal::Request(kind, _) => *kind,
             Refusal::Phases(error) => match error {
                 PhasesError::NoSuchOperation { .. } | PhasesError::NoSuchSide(..) => RefusalKind::NotFound,
                 PhasesError::WhichSide(..) | PhasesError::NoReason(_) => RefusalKind::Invalid,

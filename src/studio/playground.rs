@@ -114,7 +114,7 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
             Err(error) => PlaygroundResult::Fault(error),
         },
         ["record"] => {
-            if record_next(visit.parts, visit.who(), 100).await {
+            if record_next(visit.parts, visit.who(), 100).await.is_ok() {
                 return AdminResponse::see("/playground#recorded");
             }
             PlaygroundResult::Fault(TryError::Request("Another capture is open; end it first.".to_owned()))

@@ -136,14 +136,13 @@ fn parse_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<NewBrown
         "" => visit.now_ms,
         text => read_moment("from", text)?,
     };
-    let invalid = |text: &str| Refusal::Invalid(text.to_owned());
     let minutes: i64 =
-        form.get("minutes").parse().map_err(|_| invalid("a brownout lasts a number of minutes"))?;
+        form.get("minutes").parse().map_err(|_| Refusal::invalid("a brownout lasts a number of minutes"))?;
     let names = |name: &str, things: &str| -> Result<Vec<String>, Refusal> {
         let chosen = form.all().filter(|(found, value)| *found == name && !value.is_empty());
         let chosen: Vec<&str> = chosen.map(|(_, value)| value).collect();
         match chosen.as_slice() {
-            [] => Err(Refusal::Invalid(format!("choose the {things} that it is for"))),
+            [] => Err(Refusal::invalid(format!("choose the {things} that it is for"))),
             [ALL] => Ok(Vec::new()),
             names => Ok(names.iter().map(|name| (*name).to_owned()).collect()),
         }

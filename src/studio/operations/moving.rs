@@ -23,9 +23,9 @@ pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, Refusal> {
     let share = if share.is_empty() || ["legacy", "shadow"].contains(&name) {
         None
     } else {
-        Some(share.parse::<Share>().map_err(Refusal::Invalid)?)
+        Some(share.parse::<Share>().map_err(Refusal::invalid)?)
     };
-    Phase::parse(name, share).map_err(|error| Refusal::Invalid(error.to_string()))
+    Phase::parse(name, share).map_err(|error| Refusal::invalid(error.to_string()))
 }
 
 /// Renders the confirmation page of a transition.
