@@ -4,7 +4,7 @@
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
-use crate::operate;
+use crate::operate::{self, Refusal};
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -144,16 +144,10 @@ fn as_json(added: AddedClient) -> Value {
     value
 }
 
-fn app(
-    id: Option<Secret<String>>,
-    secret: Option<Secret<String>>,
-) -> Result<Option<OAuthApp>, AdminResponse> {
+fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Option<OAuthApp>, Refusal> {
     match (id, secret) {
         (Some(id), Some(secret)) => Ok(Some(OAuthApp { id, secret })),
         (None, None) => Ok(None),
-        _ => {
-            let error = "client_id and client_secret are given together";
-            Err(AdminResponse::error(StatusCode::BAD_REQUEST, error))
-        }
+        _ => Err(Refusal::invalid("client_id and client_secret are given together")),
     }
 }

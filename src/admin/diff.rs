@@ -3,6 +3,7 @@
 
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
+use crate::operate::{Refusal, RefusalKind};
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use switchback_compiler::diagnostic::did_you_mean;
@@ -29,8 +30,8 @@ pub(super) async fn export(parts: &AdminParts, query: &str) -> Answer {
         let known: Vec<&str> = known.iter().map(|info| info.operation.as_str()).collect();
         if !parts.archive.has_counted(asked).await? && !known.contains(&asked.as_str()) {
             let hint = did_you_mean(asked, known).map(|hint| format!("; {hint}")).unwrap_or_default();
-            let error = format!("no front serves an operation `{asked}`{hint}");
-            return Err(AdminResponse::error(StatusCode::NOT_FOUND, error));
+            let text = format!("no front serves an operation `{asked}`{hint}");
+            return Err(Refusal::Request(RefusalKind::NotFound, text).into());
         }
     }
     let lines = parts.archive.export(operation.as_deref(), RECORDS_MAX).await?;

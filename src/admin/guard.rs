@@ -120,10 +120,7 @@ impl Guard {
         // HTTP/1.0 probes send no host. Browsers always do, so this admits no web page.
         let is_probe = need == AccessLevel::Nothing && host_of(request).is_none();
         if !is_probe && !self.is_our_name(request) {
-            return Err(AdminResponse::error(
-                StatusCode::FORBIDDEN,
-                "this host name is not one of the admin port's; see admin.hosts",
-            ));
+            return Err(forbidden("this host name is not one of the admin port's; see admin.hosts"));
         }
         let headers = &request.headers;
         match need {
@@ -134,7 +131,7 @@ impl Guard {
             AccessLevel::Visitor | AccessLevel::ToRead | AccessLevel::ToChange => {}
         }
         if need == AccessLevel::ToChange && is_from_elsewhere(headers) {
-            return Err(AdminResponse::error(StatusCode::FORBIDDEN, "changes are not taken from web pages"));
+            return Err(forbidden("changes are not taken from web pages"));
         }
         if self.is_open() {
             return without_token(need);
@@ -149,10 +146,7 @@ impl Guard {
         };
         match role {
             Some(Role::Read) if need == AccessLevel::ToChange => {
-                return Err(AdminResponse::error(
-                    StatusCode::FORBIDDEN,
-                    "this token may look and change nothing",
-                ));
+                return Err(forbidden("this token may look and change nothing"));
             }
             Some(_) => return check_content(headers, need),
             None => {}
@@ -321,12 +315,13 @@ impl Guard {
 /// too.
 fn without_token(need: AccessLevel) -> Result<(), AdminResponse> {
     match need {
-        AccessLevel::ToChange => Err(AdminResponse::error(
-            StatusCode::FORBIDDEN,
-            "set `admin.token` to change things through this port",
-        )),
+        AccessLevel::ToChange => Err(forbidden("set `admin.token` to change things through this port")),
         _ => Ok(()),
     }
+}
+
+fn forbidden(error: &str) -> AdminResponse {
+    AdminResponse::error(StatusCode::FORBIDDEN, error)
 }
 
 fn check_content(headers: &HeaderMap, need: AccessLevel) -> Result<(), AdminResponse> {

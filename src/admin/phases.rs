@@ -3,7 +3,8 @@
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
-use http::{Request, StatusCode};
+use crate::operate::Refusal;
+use http::Request;
 use serde::Deserialize;
 use switchback_gateway::body::Body;
 use switchback_gateway::shadow::{Phase, PhaseChange, Share};
@@ -36,12 +37,9 @@ struct Set {
 
 pub(super) async fn set(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
     let asked: Set = parse_body(request).await?;
-    let invalid = |error: String| AdminResponse::error(StatusCode::BAD_REQUEST, error);
-    let share = asked.share.map(|share| {
-        Share::new(share).ok_or_else(|| format!("a share is a number from 0 to 1, not {share}"))
-    });
-    let share = share.transpose().map_err(invalid)?;
-    let phase = Phase::parse(&asked.phase, share).map_err(|error| invalid(error.to_string()))?;
+    let wrong = |share| Refusal::invalid(format!("a share is a number from 0 to 1, not {share}"));
+    let share = asked.share.map(|share| Share::new(share).ok_or_else(|| wrong(share))).transpose()?;
+    let phase = Phase::parse(&asked.phase, share)?;
     let word = PhaseChange { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
     let (side, operation) = (asked.side.as_deref(), &asked.operation);
     AdminResponse::ok(&parts.phases.set_by_word(side, operation, Some(phase), word).await?)

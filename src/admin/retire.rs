@@ -4,7 +4,7 @@ use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
 use crate::after_sunset::{AfterSunset, after_sunset};
-use crate::operate;
+use crate::operate::{Refusal, moment};
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
@@ -20,10 +20,7 @@ pub(super) async fn usage(parts: &AdminParts, query: &str) -> Answer {
     match names.as_slice() {
         [""] => AdminResponse::ok(&usage),
         ["after_sunset"] => AdminResponse::ok(&after_sunset_rows(parts, &usage)),
-        _ => {
-            let error = "the only parameter of this address is `after_sunset`";
-            Err(AdminResponse::error(StatusCode::BAD_REQUEST, error))
-        }
+        _ => Err(Refusal::invalid("the only parameter of this address is `after_sunset`").into()),
     }
 }
 
@@ -117,9 +114,4 @@ pub(super) async fn set_sunset(parts: &AdminParts, by: &str, name: &str, request
     let deprecated = asked.deprecated.map(|text| moment("deprecated", &text)).transpose()?;
     let (retirement, side) = (parts.retirement.by(by), asked.side.as_deref());
     AdminResponse::ok(&retirement.set_sunset(name, side, at, deprecated, asked.announce, None).await?)
-}
-
-/// Parses a moment as Unix time in milliseconds.
-fn moment(name: &str, text: &str) -> Result<i64, AdminResponse> {
-    Ok(operate::moment(name, text)?.unix_ms())
 }

@@ -99,8 +99,7 @@ async fn manage(args: PhaseArgs) -> Result<(), VerbError> {
             format.print(&all, || list(all.iter().map(line), "No operations."));
         }
         PhaseVerb::Set(args) => {
-            let phase =
-                Phase::parse(&args.phase, args.share).map_err(|fault| VerbError::Usage(fault.to_string()))?;
+            let phase = Phase::parse(&args.phase, args.share)?;
             let side = args.of.side.as_deref();
             let word = args.why.word(&by);
             show(format, &phases.set_by_word(side, &args.of.operation, Some(phase), word).await?);

@@ -219,14 +219,17 @@ pub fn confirm(consequence: &str, word: &str) -> Result<(), VerbError> {
         return Err(VerbError::Usage(format!("{consequence}; if that is meant, add --yes")));
     }
     eprint!("{consequence}. Type {word} to go on: ");
-    let mut typed = String::new();
-    std::io::stdin()
-        .read_line(&mut typed)
-        .map_err(|error| VerbError::Usage(format!("cannot read standard input: {error}")))?;
-    match typed.trim() == word {
+    match read_line()?.trim() == word {
         true => Ok(()),
         false => Err(VerbError::Usage("nothing was changed".to_owned())),
     }
+}
+
+fn read_line() -> Result<String, VerbError> {
+    let mut line = String::new();
+    let read = std::io::stdin().read_line(&mut line);
+    read.map_err(|error| VerbError::Usage(format!("cannot read standard input: {error}")))?;
+    Ok(line)
 }
 
 /// A reference to a secret, so that secrets appear neither in the shell's history nor in the
@@ -264,13 +267,7 @@ impl SecretRef {
                 .map_err(|_| VerbError::Usage(format!("{name} is not set in the environment")))?,
             SecretRef::File(path) => std::fs::read_to_string(path)
                 .map_err(|error| VerbError::Usage(format!("cannot read the secret in {path}: {error}")))?,
-            SecretRef::Stdin => {
-                let mut line = String::new();
-                std::io::stdin()
-                    .read_line(&mut line)
-                    .map_err(|error| VerbError::Usage(format!("cannot read standard input: {error}")))?;
-                line
-            }
+            SecretRef::Stdin => read_line()?,
         };
         let text = Secret::new(text);
         let trimmed = text.expose().trim();

@@ -23,9 +23,10 @@ pub(crate) fn person(name: &str) -> String {
     name.trim().chars().filter(|c| !c.is_control()).take(NAME_CHARS_MAX).collect()
 }
 
-/// Parses the value of the field `name`: a day or a moment.
-pub(crate) fn moment(name: &str, text: &str) -> Result<DateOrTime, Refusal> {
-    text.parse().map_err(|what| Refusal::invalid(format!("{name}: {what}")))
+/// Parses the value of the field `name`, a day or a moment, as Unix time in milliseconds.
+pub(crate) fn moment(name: &str, text: &str) -> Result<i64, Refusal> {
+    let parsed = text.parse::<DateOrTime>();
+    parsed.map(DateOrTime::unix_ms).map_err(|what| Refusal::invalid(format!("{name}: {what}")))
 }
 
 /// Applies stored changes of clients to the data path of this process at once, instead of at its

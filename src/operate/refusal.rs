@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::retire::RetireError;
-use switchback_gateway::shadow::PhasesError;
+use switchback_gateway::shadow::{PhaseFault, PhasesError};
 use switchback_gateway::store::StoreError;
 use switchback_gateway::token::{ConnectError, RegistryError};
 
@@ -13,6 +13,8 @@ pub enum Refusal {
     /// A reason that no error below has.
     #[error("{1}")]
     Request(RefusalKind, String),
+    #[error(transparent)]
+    Phase(#[from] PhaseFault),
     #[error("{}", phases_text(.0))]
     Phases(#[from] PhasesError),
     #[error("{}", retire_text(.0))]
@@ -50,6 +52,7 @@ impl Refusal {
     pub fn kind(&self) -> RefusalKind {
         match self {
             Refusal::Request(kind, _) => *kind,
+            Refusal::Phase(_) => RefusalKind::Invalid,
             Refusal::Phases(error) => match error {
                 PhasesError::NoSuchOperation { .. } | PhasesError::NoSuchSide(..) => RefusalKind::NotFound,
                 PhasesError::WhichSide(..) | PhasesError::NoReason(_) => RefusalKind::Invalid,

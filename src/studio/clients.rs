@@ -132,7 +132,7 @@ fn side(form: &FormFields) -> Option<String> {
 /// Parses the value of a date field (`2026-12-31`, or with a time in UTC), or an RFC 3339 moment.
 fn read_moment(name: &str, text: &str) -> Result<i64, Refusal> {
     let text = if text.len() == 16 { format!("{text}:00Z") } else { text.to_owned() };
-    Ok(operate::moment(name, &text)?.unix_ms())
+    operate::moment(name, &text)
 }
 
 fn tone(client: &ClientInfo) -> (Tone, String) {

@@ -25,7 +25,7 @@ pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, Refusal> {
     } else {
         Some(share.parse::<Share>().map_err(Refusal::invalid)?)
     };
-    Phase::parse(name, share).map_err(|error| Refusal::invalid(error.to_string()))
+    Ok(Phase::parse(name, share)?)
 }
 
 /// Renders the confirmation page of a transition.
