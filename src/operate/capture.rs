@@ -1,6 +1,7 @@
 //! Captures of live traffic, and recordings for the playground. One of them can be open at a time.
 
-use super::{Refusal, RefusalKind, note};
+use super::history::note;
+use super::refusal::{Refusal, RefusalKind};
 use crate::playground::PlaygroundSession;
 use serde::Deserialize;
 use switchback_engine::redact::Salt;

@@ -1,6 +1,6 @@
 //! Brownouts: the list, the form with its confirmation page, and conflicts.
 
-use super::{LISTED_MAX, form_back, read_moment, side};
+use super::fields::{LISTED_MAX, form_back, read_moment, side};
 use crate::admin::AdminResponse;
 use crate::operate::Refusal;
 use crate::studio::PageContext;

@@ -1,8 +1,9 @@
 //! The list of clients, with all calls and brownouts below.
 
 use super::brownouts::brownouts;
+use super::fields::OF_PAGE;
+use super::status::{damaged_badge, left_badge, reason_words, token_end, tone};
 use super::usage::matrix;
-use super::{OF_PAGE, damaged_badge, left_badge, reason_words, token_end, tone};
 use crate::admin::AdminResponse;
 use crate::studio::PageContext;
 use crate::studio::fields::percent_encode;
@@ -100,7 +101,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studio::clients::tests::{NOON, client};
+    use crate::studio::clients::status::tests::{NOON, client};
     use switchback_gateway::token::CredentialInfo;
 
     #[test]

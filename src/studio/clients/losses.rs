@@ -1,6 +1,6 @@
 //! The losses of each client once the old service is gone.
 
-use super::OF_PAGE;
+use super::fields::OF_PAGE;
 use crate::admin::{AdminResponse, after_sunset_rows};
 use crate::after_sunset::AfterSunset;
 use crate::studio::PageContext;

@@ -1,10 +1,9 @@
 //! The page of one client: its grant, its calls, and the end of the old version for it.
 
 use super::brownouts::brownouts;
+use super::fields::{read_moment, side};
+use super::status::{credential_trouble, damaged_badge, left_badge, reason_words, token_end, tone};
 use super::usage::calls;
-use super::{
-    credential_trouble, damaged_badge, left_badge, read_moment, reason_words, side, token_end, tone,
-};
 use crate::admin::{AdminResponse, cookie, is_behind_tls, write_letter};
 use crate::operate::Refusal;
 use crate::studio::PageContext;

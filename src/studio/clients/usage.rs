@@ -1,6 +1,6 @@
 //! Counted calls: of all clients, of one client, and of one operation.
 
-use super::OF_PAGE;
+use super::fields::OF_PAGE;
 use crate::studio::PageContext;
 use crate::studio::fields::percent_encode;
 use crate::studio::layout::{empty, page_slice, pager_of, unread};
@@ -182,7 +182,7 @@ fn is_unanswered(one: &UsageInfo) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studio::clients::tests::NOON;
+    use crate::studio::clients::status::tests::NOON;
 
     #[test]
     fn calls_without_an_answer_are_those_that_are_known_to_have_none() {
