@@ -23,7 +23,6 @@ pub(crate) struct AdminResponse {
     headers: Vec<(HeaderName, HeaderValue)>,
 }
 
-/// The body of a response.
 enum ResponseContent {
     Text(String),
     /// A streamed body of unknown length.
@@ -39,7 +38,6 @@ impl AdminResponse {
         AdminResponse { status, content_type, body: ResponseContent::Text(body.into()), headers: Vec::new() }
     }
 
-    /// Builds a streamed response.
     pub(super) fn stream(status: StatusCode, content_type: &'static str, body: Body) -> AdminResponse {
         AdminResponse {
             status,
@@ -85,7 +83,6 @@ impl AdminResponse {
         self
     }
 
-    /// Sets a cookie.
     pub(crate) fn cookie(self, cookie: &str) -> AdminResponse {
         let value = HeaderValue::try_from(cookie).expect("cookies are made of visible characters");
         self.header(SET_COOKIE, value)

@@ -42,7 +42,6 @@ pub(crate) struct Visitor {
     pub(crate) session: Option<Session>,
 }
 
-/// The result of an attempt to sign in.
 pub(crate) enum SignIn {
     As(Session),
     Wrong,
@@ -260,7 +259,6 @@ impl Guard {
         forget_cookie(is_behind_tls(headers))
     }
 
-    /// Returns the CSRF token of a session.
     pub(crate) fn form_token(&self, session: &Session) -> String {
         self.lock.load().sessions.form_token(session)
     }

@@ -72,7 +72,6 @@ pub struct AdminParts {
     pub drain: Drain,
     /// Notified when an operator requests a reload.
     pub reload: Arc<Notify>,
-    /// The current program.
     pub program: CurrentProgram,
     /// Opens captures of traffic.
     pub tap: Tap,
@@ -82,7 +81,6 @@ pub struct AdminParts {
     pub usage: Usage,
     /// Brownouts and client sunsets.
     pub retirement: Retirement,
-    /// The playground.
     pub workbench: PlaygroundSession,
     pub clock: Clock,
     /// The policies of the gate.
@@ -166,7 +164,6 @@ impl Admin {
         self.parts.gate.store(Arc::new(gate));
     }
 
-    /// Replaces the tokens and host names.
     pub fn set_access(&self, access: &SessionPolicy, hosts: Vec<String>) {
         self.guard.set_access(access, hosts);
     }

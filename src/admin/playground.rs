@@ -23,7 +23,6 @@ use switchback_plan::SideId;
 /// Largest request body: mapping files and an exchange.
 const ASK_BYTES_MAX: u64 = 4 << 20;
 
-/// Executes a dry run.
 pub(super) async fn run(parts: &AdminParts, request: Request<Body>) -> Answer {
     let ask: DryRunRequest = read_up_to(request, ASK_BYTES_MAX).await?;
     AdminResponse::ok(&dry_run(parts, ask).await?)
@@ -111,7 +110,6 @@ impl Default for RecordRequest {
     }
 }
 
-/// Records the next exchanges.
 pub(super) async fn record(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
     let RecordRequest { exchanges } = read_up_to(request, ASK_BYTES_MAX).await?;
     record_next(parts, by, exchanges).await?;

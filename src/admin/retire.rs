@@ -44,7 +44,6 @@ pub(super) async fn brownouts(parts: &AdminParts) -> Answer {
     AdminResponse::ok(&parts.retirement.brownouts())
 }
 
-/// Returns the sunsets of clients.
 pub(super) async fn sunsets(parts: &AdminParts) -> Answer {
     parts.retirement.sync().await?;
     AdminResponse::ok(&parts.retirement.sunsets())

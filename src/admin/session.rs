@@ -43,7 +43,6 @@ impl Role {
 pub struct SessionPolicy {
     /// The token for changes. `None` is permitted on loopback only and makes the port read-only.
     pub token: Option<Secret<String>>,
-    /// The token for reading.
     pub read_token: Option<Secret<String>>,
     /// Idle timeout of a session.
     pub session: Duration,
@@ -102,7 +101,6 @@ impl Sessions {
         Sessions { key: key.finalize().into(), life: access.session, life_max: access.session_max, clock }
     }
 
-    /// Creates a session.
     pub(super) fn begin(&self, role: Role, name: &str) -> Session {
         let name = person(name);
         let last_end = self.after(self.life_max);
@@ -134,7 +132,6 @@ impl Sessions {
         Some(Session { role, name, ends, last_end: last_end.parse().ok()?, id: id.to_owned() })
     }
 
-    /// Returns the `Set-Cookie` value of a session.
     pub(super) fn set_cookie(&self, session: &Session, is_secure: bool) -> String {
         let name = URL_SAFE_NO_PAD.encode(&session.name);
         let Session { role, ends, last_end, id, .. } = session;

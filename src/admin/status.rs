@@ -8,7 +8,6 @@ use serde_json::Value;
 use std::sync::Arc;
 use switchback_plan::Report;
 
-/// Publishes the status.
 pub type Board = Arc<ArcSwap<Status>>;
 
 /// The currently served state.

@@ -238,10 +238,8 @@ enum StopRequest {
     Accepted,
 }
 
-/// Time limit for the gateway to end a capture.
 const END_WAIT: Duration = Duration::from_secs(5);
 
-/// The signals that end the capture.
 struct StopSignals {
     interrupt: Signal,
     terminate: Signal,

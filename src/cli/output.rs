@@ -73,7 +73,6 @@ impl Progress {
     }
 }
 
-/// Writes to standard output.
 pub(super) fn print_out(text: Arguments<'_>) {
     let mut out = io::stdout().lock();
     match out.write_fmt(text).and_then(|()| out.flush()) {

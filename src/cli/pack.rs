@@ -49,7 +49,6 @@ impl PackArg {
         self.pack.as_deref().or_else(|| usual.is_dir().then_some(usual))
     }
 
-    /// Reads and compiles the pack.
     pub fn compile(&self) -> Result<Compiled, ExitCode> {
         let Some(folder) = self.folder() else { return Ok(compile(&builtin::source())) };
         let source = PackSource::from_dir(folder).map_err(|error| could_not_use(folder, &error))?;
@@ -82,7 +81,6 @@ pub(super) fn compile_pack(folder: Option<&Path>) -> Result<Arc<Pack>, String> {
     compiled.pack.clone().ok_or_else(|| render_findings(&compiled, false))
 }
 
-/// Renders the findings as text.
 pub(super) fn render_findings(compiled: &Compiled, terminal: bool) -> String {
     let colour = if terminal { Colour::Always } else { Colour::Never };
     diagnostic::to_text(&compiled.sources, &compiled.findings, colour)
@@ -97,7 +95,6 @@ pub(super) struct SettingsArg {
 }
 
 impl SettingsArg {
-    /// Returns whether no setting is given.
     pub fn is_empty(&self) -> bool {
         self.settings.is_empty()
     }

@@ -190,7 +190,6 @@ fn tell(state: &[NotifyState<'_>]) {
     }
 }
 
-/// The signals that a gateway handles.
 pub(super) struct Signals {
     interrupt: Signal,
     terminate: Signal,
@@ -216,7 +215,6 @@ impl Signals {
         })
     }
 
-    /// Waits for a signal to stop.
     async fn stop(&mut self) {
         while self.next().await == ProcessSignal::Reload {}
     }

@@ -98,7 +98,6 @@ impl StoreArgs {
         self.open_as(MissingStore::Create).await
     }
 
-    /// Returns the path of the configuration file, if given.
     pub fn file(&self) -> Option<&Path> {
         self.config.as_deref()
     }
@@ -324,7 +323,6 @@ where
     }
 }
 
-/// Runs a verb and returns its exit code.
 pub fn block_on(verb: impl Future<Output = Result<(), VerbError>>) -> ExitCode {
     block_on_verdict(async { verb.await.map(|()| ExitCode::SUCCESS) })
 }
@@ -347,7 +345,6 @@ pub fn block_on_verdict(verb: impl Future<Output = Result<ExitCode, VerbError>>)
     }
 }
 
-/// Prints one JSON document.
 pub fn print_json(value: &impl Serialize) {
     let text = serde_json::to_string_pretty(value)
         .expect("plain data without maps of other than text keys serialises");

@@ -16,7 +16,6 @@ use switchback_plan::is_day;
 pub struct PackFacts {
     /// The two sides, old one first.
     pub sides: [SideFacts; 2],
-    /// The settings that the pack reads.
     pub settings: Vec<SettingFacts>,
 }
 
@@ -60,7 +59,6 @@ pub struct SettingFacts {
     pub read_by: Vec<String>,
     /// The permitted texts; empty: any.
     pub values: Vec<String>,
-    /// A description for operators.
     pub about: String,
 }
 
@@ -74,7 +72,6 @@ pub enum SettingType {
     Date,
 }
 
-/// Checks a configuration against its pack.
 pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     let mut findings = Findings::new();
     for front in &config.fronts {

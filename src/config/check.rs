@@ -483,7 +483,6 @@ fn upstreams(
     raw.value.0.into_iter().filter_map(convert).collect()
 }
 
-/// Checks the address of a service.
 fn service_url(url: Option<Placed<WebUrl>>, findings: &mut Findings) -> Option<Placed<WebUrl>> {
     let url = url?;
     if is_in_the_clear(&url) {
@@ -594,7 +593,6 @@ fn sunsets(raw: NamedMap<String, RawSunset>, findings: &mut Findings) -> Vec<Sun
     raw.0.into_iter().map(convert).collect()
 }
 
-/// Converts the limits.
 pub(super) fn limits(raw: &RawLimits) -> LimitsConfig {
     LimitsConfig {
         memory: raw.memory.as_ref().map(|memory| memory.0),
@@ -764,7 +762,6 @@ const SCALAR_BYTES_MIN: u64 = 4 << 10;
 /// Room for a page of an ordinary list.
 const HELD_BYTES_MIN: u64 = 64 << 10;
 
-/// Reports duplicate names in a list.
 struct DuplicateNames {
     what: &'static str,
     first: HashMap<String, Span>,

@@ -24,7 +24,6 @@ use switchback_plan::TokenRequests;
 #[derive(Clone, Debug)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// TLS for clients.
     pub tls: Option<TlsFilesConfig>,
     /// Trusted proxies: their forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
@@ -62,7 +61,6 @@ pub struct Config {
     pub log: LogSettings,
     /// Whether the access log includes client addresses.
     pub logs_address: bool,
-    /// The trace exporter.
     pub otlp: Option<OtlpSettings>,
     pub reload: Reload,
     /// The configuration as JSON, with defaults filled in and secrets replaced by `***`.
@@ -117,7 +115,6 @@ impl Config {
         })
     }
 
-    /// Returns the upstream of a side.
     pub fn upstream(&self, side: &str) -> Option<&UpstreamConfig> {
         self.upstreams.iter().find(|upstream| upstream.side.value == side)
     }
@@ -194,7 +191,6 @@ pub struct OAuthConfig {
     pub issuer: Option<String>,
     pub authorize_url: Option<WebUrl>,
     pub token_url: Option<WebUrl>,
-    /// The revocation endpoint.
     pub revocation_url: Option<WebUrl>,
     pub redirect_url: WebUrl,
     /// A separate port for the callback.
@@ -260,7 +256,6 @@ pub struct GrantConfig {
     pub client_id: Secret<String>,
     /// Empty for an app without a secret.
     pub client_secret: Secret<String>,
-    /// The initial refresh token.
     pub refresh_token: Option<Secret<String>>,
 }
 
@@ -273,7 +268,6 @@ pub struct PhasesConfig {
 }
 
 impl PhasesConfig {
-    /// Returns the initial phase of an operation.
     pub fn for_operation(&self, side: &str, operation: &str) -> Phase {
         self.operations.get(side, operation).copied().unwrap_or_default()
     }

@@ -200,7 +200,6 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
     }
 }
 
-/// Converts the section.
 pub(super) fn shadow(raw: &RawShadow) -> ShadowSettings {
     let count = |number: &PositiveCount| usize::try_from(number.0).unwrap_or(usize::MAX);
     ShadowSettings {

@@ -33,7 +33,6 @@ pub(super) fn fields(form: &FormFields, changed: &[(&str, String)]) -> Markup {
     }
 }
 
-/// Returns the label of a field.
 fn label(name: &str) -> &str {
     match name {
         "at" => "From then on it is answered 410 (UTC)",

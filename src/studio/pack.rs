@@ -90,7 +90,6 @@ fn failed_reload(visit: &PageContext<'_>, pack: &PackStatus) -> Markup {
     }
 }
 
-/// Renders the search form of a tab.
 fn search(visit: &PageContext<'_>, part: &str, words: &str, example: &str) -> Markup {
     html! {
         form.filter method="get" action="/pack" role="search" {

@@ -122,7 +122,6 @@ impl Replicas {
         Replicas { id, name: own_name(), started_ms, state: Mutex::default() }
     }
 
-    /// Returns the name of this replica.
     pub(crate) fn name(&self) -> &str {
         &self.name
     }

@@ -76,7 +76,6 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
     }
 }
 
-/// Returns the tone of a verdict.
 pub(super) fn tone(verdict: &str) -> Tone {
     match verdict {
         "exact" => Tone::Good,

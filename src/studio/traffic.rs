@@ -542,7 +542,6 @@ impl OperationPoint {
     }
 }
 
-/// Returns the number of all requests.
 pub(crate) fn requests_of(outcomes: &[u64; OUTCOMES.len()]) -> u64 {
     outcomes.iter().sum()
 }

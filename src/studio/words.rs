@@ -89,7 +89,6 @@ pub(crate) fn rate(per_second: f64) -> String {
     }
 }
 
-/// Formats a duration.
 pub(crate) fn duration(seconds: f64) -> String {
     let ms = seconds * 1e3;
     match ms {
@@ -100,7 +99,6 @@ pub(crate) fn duration(seconds: f64) -> String {
     }
 }
 
-/// Formats a quantile of durations.
 pub(crate) fn quantile(quantile: Quantile) -> String {
     match quantile {
         Quantile::Seconds(seconds) => duration(seconds),
@@ -108,7 +106,6 @@ pub(crate) fn quantile(quantile: Quantile) -> String {
     }
 }
 
-/// Formats a number of bytes.
 pub(crate) fn bytes(bytes: u64) -> String {
     match bytes {
         0..=1_023 => format!("{bytes} B"),

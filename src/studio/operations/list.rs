@@ -16,7 +16,6 @@ use switchback_gateway::shadow::{PHASES, PhaseInfo};
 /// Operations per page of the list.
 const LISTED: usize = 50;
 
-/// The data of one row.
 pub(super) struct OperationRow<'k> {
     info: &'k PhaseInfo,
     report: Option<&'k OperationReport>,

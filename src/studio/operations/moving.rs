@@ -15,7 +15,6 @@ use switchback_gateway::token::ClientInfo;
 /// Most clients that a confirmation names.
 const NAMED: usize = 12;
 
-/// Parses the requested phase.
 pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, Refusal> {
     let name = fields.get("phase");
     let share = fields.get("share").trim();
