@@ -1,6 +1,6 @@
 //! `switchback init`: drafts a pack from the contracts of two versions.
 
-use super::pack::COULD_NOT_RUN;
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, fail};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};
@@ -52,13 +52,7 @@ const FILES_MAX: usize = 5_000;
 const DEPTH_MAX: usize = 8;
 
 pub fn run(args: &InitArgs) -> ExitCode {
-    match draft(args) {
-        Ok(code) => code,
-        Err(error) => {
-            eprintln!("{error}");
-            ExitCode::from(COULD_NOT_RUN)
-        }
-    }
+    draft(args).unwrap_or_else(|error| fail(COULD_NOT_RUN, error))
 }
 
 fn draft(args: &InitArgs) -> io::Result<ExitCode> {
@@ -77,7 +71,7 @@ fn draft(args: &InitArgs) -> io::Result<ExitCode> {
         Ok(drafted) => drafted,
         Err(compiled) => {
             eprint!("{}", to_text(&compiled.sources, &compiled.findings, Colour::Never));
-            return Ok(ExitCode::from(super::pack::HAS_FINDINGS));
+            return Ok(ExitCode::from(HAS_FINDINGS));
         }
     };
     let unknown: Vec<&String> = args.accept.iter().filter(|id| !was_taken(id, &drafted)).collect();

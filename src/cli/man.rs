@@ -1,6 +1,7 @@
 //! `switchback man`: generates manual pages from the text of `--help`.
 
 use super::Cli;
+use super::pack::{COULD_NOT_RUN, fail};
 use clap::CommandFactory as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,9 +21,6 @@ pub fn run(args: &ManArgs) -> ExitCode {
         .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));
     match written {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("switchback man: {}: {error}", args.folder.display());
-            ExitCode::from(3)
-        }
+        Err(error) => fail(COULD_NOT_RUN, format_args!("switchback man: {}: {error}", args.folder.display())),
     }
 }

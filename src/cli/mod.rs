@@ -128,7 +128,7 @@ pub fn main() -> ExitCode {
         Verb::Report(args) => exit_code(report::run(&args)),
         #[cfg(feature = "sandbox")]
         Verb::Demo(args) => demo::run(&args),
-        Verb::Serve(args) => serve::run(&args),
+        Verb::Serve(args) => exit_code(serve::run(&args)),
         #[cfg(feature = "sandbox")]
         Verb::Sandbox(args) => sandbox::run(args),
         Verb::Schema(args) => exit_code(schema::run(&args)),

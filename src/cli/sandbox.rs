@@ -1,5 +1,6 @@
 //! `switchback sandbox`: runs the simulated service.
 
+use super::pack::{COULD_NOT_RUN, fail};
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -62,10 +63,7 @@ pub fn run(args: SandboxArgs) -> ExitCode {
     });
     match served {
         Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            eprintln!("switchback sandbox: {error}");
-            ExitCode::from(3)
-        }
+        Err(error) => fail(COULD_NOT_RUN, format_args!("switchback sandbox: {error}")),
     }
 }
 

@@ -1,5 +1,6 @@
 //! `switchback serve`: runs the gateway.
 
+use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, fail};
 use super::stored::Format;
 use crate::app::{self, Examined, RunningApp, StartError, StartOptions, Try};
 use crate::config::{self, ConfigOutcome, Environment};
@@ -44,36 +45,24 @@ enum CheckMode {
 }
 
 /// Runs the gateway until a signal stops it.
-pub fn run(args: &ServeArgs) -> ExitCode {
-    let outcome = match config::load(&args.config, &Environment::process()) {
-        Ok(outcome) => outcome,
-        Err(error) => {
-            eprintln!("switchback serve: {} cannot be read: {error}", args.config.display());
-            return ExitCode::from(3);
-        }
-    };
+pub fn run(args: &ServeArgs) -> Result<ExitCode, ExitCode> {
+    let failed = |why: String| fail(COULD_NOT_RUN, format_args!("switchback serve: {why}"));
+    let outcome = config::load(&args.config, &Environment::process())
+        .map_err(|error| failed(format!("{} cannot be read: {error}", args.config.display())))?;
     if let Some(check) = args.check {
-        return report_check(args, check, outcome);
+        return Ok(report_check(args, check, outcome));
     }
     show(&outcome.sources, &outcome.findings);
-    let Some(config) = outcome.config else { return ExitCode::from(HAS_FINDINGS) };
+    let config = outcome.config.ok_or(ExitCode::from(HAS_FINDINGS))?;
     resident::prepare();
-    let inherited = match Inherited::take() {
-        Ok(inherited) => inherited,
-        Err(error) => {
-            eprintln!("switchback serve: what was passed (LISTEN_FDS) is no listening socket: {error}");
-            return ExitCode::from(3);
-        }
-    };
-    block_on("serve", async {
+    let inherited = Inherited::take()
+        .map_err(|error| failed(format!("what was passed (LISTEN_FDS) is no listening socket: {error}")))?;
+    Ok(block_on("serve", async {
         log::init(&config.log);
         serve(StartOptions { config, file: Some(args.config.clone()), clock: Clock::machine(), inherited })
             .await
-    })
+    }))
 }
-
-/// Exit code: the examined object has findings.
-const HAS_FINDINGS: u8 = 1;
 
 fn show(sources: &Sources, findings: &Findings) {
     if !findings.is_empty() {
@@ -239,7 +228,7 @@ pub(super) struct StartFailure {
 impl StartFailure {
     /// Builds the error of a verb that could not run.
     pub(super) fn new(text: impl Into<String>) -> StartFailure {
-        StartFailure { exit_code: 3, text: text.into(), is_logged: false }
+        StartFailure { exit_code: COULD_NOT_RUN, text: text.into(), is_logged: false }
     }
 
     /// Logs the error if the log is JSON, for programs that read only the log.
@@ -257,7 +246,7 @@ impl From<StartError> for StartFailure {
         match error {
             // The text is rendered findings, which need no prefix.
             StartError::Pack(_) | StartError::Mismatch(_) => {
-                StartFailure { exit_code: 1, text: error.to_string(), is_logged: false }
+                StartFailure { exit_code: HAS_FINDINGS, text: error.to_string(), is_logged: false }
             }
             error => StartFailure::new(error.to_string()),
         }
@@ -281,7 +270,7 @@ pub(super) fn block_on(verb: &str, work: impl Future<Output = Result<(), StartFa
         return ExitCode::from(failure.exit_code);
     }
     match failure.exit_code {
-        1 => eprintln!("{}", failure.text.trim_end()),
+        HAS_FINDINGS => eprintln!("{}", failure.text.trim_end()),
         _ => eprintln!("switchback {verb}: {}", failure.text.trim_end()),
     }
     ExitCode::from(failure.exit_code)

@@ -1,6 +1,7 @@
 //! Shared by the verbs that work on the store: selection of store and key, secret references, and
 //! error reporting.
 
+use super::pack::{COULD_NOT_RUN, fail};
 use crate::app::StartError;
 use crate::config::{self, Config, Environment};
 use crate::operate::{Refusal, RefusalKind, person};
@@ -303,10 +304,10 @@ impl VerbError {
     fn exit_code(&self) -> u8 {
         match self {
             VerbError::Usage(_) | VerbError::Key(_) | VerbError::OAuth(_) | VerbError::Start(_) => 2,
-            VerbError::Run(_) => 3,
+            VerbError::Run(_) => COULD_NOT_RUN,
             VerbError::Refused(refusal) | VerbError::OpenStore { error: refusal, .. } => {
                 match refusal.kind() {
-                    RefusalKind::Failed | RefusalKind::Store => 3,
+                    RefusalKind::Failed | RefusalKind::Store => COULD_NOT_RUN,
                     _ => 2,
                 }
             }
@@ -331,17 +332,11 @@ pub fn block_on(verb: impl Future<Output = Result<(), VerbError>>) -> ExitCode {
 pub fn block_on_verdict(verb: impl Future<Output = Result<ExitCode, VerbError>>) -> ExitCode {
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            eprintln!("error: cannot start: {error}");
-            return ExitCode::from(3);
-        }
+        Err(error) => return fail(COULD_NOT_RUN, format_args!("error: cannot start: {error}")),
     };
     match runtime.block_on(verb) {
         Ok(code) => code,
-        Err(failure) => {
-            eprintln!("error: {failure}");
-            ExitCode::from(failure.exit_code())
-        }
+        Err(failure) => fail(failure.exit_code(), format_args!("error: {failure}")),
     }
 }
 
