@@ -361,10 +361,11 @@ pub(super) fn of_unread(lacking: &[&str]) -> Markup {
 mod tests {
     use super::*;
     use crate::admin::ReloadOutcome;
+    use crate::studio::clients::status::tests::client as unconnected;
     use crate::studio::replicas::ReplicaStatus;
     use switchback_engine::diff::{Counts, Summary, Threshold, report};
     use switchback_gateway::shadow::PhaseView;
-    use switchback_gateway::token::{CredentialInfo, CredentialState, GrantInfo};
+    use switchback_gateway::token::{CredentialInfo, CredentialState};
 
     const HOUR_MS: i64 = 3_600_000;
     const NOON: &str = "1970-01-01T12:00:00Z";
@@ -403,27 +404,9 @@ mod tests {
     }
 
     fn client(name: &str) -> ClientInfo {
-        ClientInfo {
-            name: name.to_owned(),
-            company: None,
-            created_at: NOON.to_owned(),
-            revoked_at: None,
-            damaged: false,
-            left_configuration: false,
-            tokens: 1,
-            token_sides: vec![None],
-            version: 1,
-            grant: GrantInfo {
-                state: GrantState::Active,
-                reason: None,
-                generation: 1,
-                issued_at: None,
-                expires_at: None,
-                expired: false,
-                warning: None,
-            },
-            credentials: Vec::new(),
-        }
+        let mut client = unconnected(name);
+        (client.grant.state, client.grant.generation) = (GrantState::Active, 1);
+        client
     }
 
     fn credential(state: CredentialState) -> CredentialInfo {
