@@ -4,6 +4,7 @@
 
 use super::error::{Error, ErrorKind, Expected};
 use super::reader::is_blank;
+use super::scan::{Portable, Scan};
 use super::text;
 use std::ops::Range;
 
@@ -66,7 +67,7 @@ pub fn skip_value(bytes: &[u8], at: usize) -> Result<usize, Error> {
                 at += 1;
             }
             _ if depth > 0 => at += 1,
-            _ if Kind::of_first_byte(first).is_some() => at = skip_bare(bytes, at),
+            _ if Kind::of_first_byte(first).is_some() => at = Portable.bare_end(bytes, at),
             _ => return Err(unexpected_error(at, Expected::Value)),
         }
         if depth == 0 {
@@ -88,11 +89,6 @@ pub fn skip_string(bytes: &[u8], at: usize) -> Result<usize, Error> {
         }
     }
     Err(end(bytes))
-}
-
-fn skip_bare(bytes: &[u8], at: usize) -> usize {
-    let ends = |byte: &u8| is_blank(*byte) || matches!(byte, b',' | b']' | b'}' | b':');
-    bytes[at..].iter().position(ends).map_or(bytes.len(), |len| at + len)
 }
 
 /// Where the value of the member with the decoded name `key` lies, if `bytes` is an object that has

@@ -48,29 +48,42 @@ pub fn check_string(raw: &[u8]) -> Result<&str, (usize, ErrorKind)> {
         at += string_break(&raw[at..]);
         match raw.get(at) {
             None => return Ok(text),
-            Some(b'\\') => at += escape_len(&raw[at..]).map_err(|kind| (at, kind))?,
+            Some(b'\\') => at += character_len(&raw[at..]).map_err(|kind| (at, kind))?,
             Some(b'"') => return Err((at, ErrorKind::TrailingBytes)),
             Some(_) => return Err((at, ErrorKind::ControlInString)),
         }
     }
 }
 
-/// Length of the escape at the start of `raw`; a surrogate pair counts as one.
-fn escape_len(raw: &[u8]) -> Result<usize, ErrorKind> {
-    match raw.get(1) {
-        Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => Ok(2),
-        Some(b'u') => match hex4(raw, 2).ok_or(ErrorKind::InvalidEscape)? {
-            0xD800..0xDC00 => match raw.get(6..8) {
-                Some(b"\\u") => match hex4(raw, 8).ok_or(ErrorKind::InvalidEscape)? {
-                    0xDC00..0xE000 => Ok(12),
-                    _ => Err(ErrorKind::LoneSurrogate),
-                },
-                _ => Err(ErrorKind::LoneSurrogate),
-            },
-            0xDC00..0xE000 => Err(ErrorKind::LoneSurrogate),
-            _ => Ok(6),
+/// Returns the length of the escape that `raw` starts with, by the grammar alone: a lone surrogate is an escape. Returns `None`
+/// if `raw` starts with no complete escape.
+#[inline]
+pub fn escape_len(raw: &[u8]) -> Option<usize> {
+    match raw {
+        [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Some(2),
+        [b'\\', b'u', digits @ ..] => match digits.first_chunk::<4>() {
+            Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => Some(6),
+            _ => None,
         },
-        _ => Err(ErrorKind::InvalidEscape),
+        _ => None,
+    }
+}
+
+/// Returns the length of the character that is escaped at the start of `raw`: a surrogate pair has two escapes.
+fn character_len(raw: &[u8]) -> Result<usize, ErrorKind> {
+    let len = escape_len(raw).ok_or(ErrorKind::InvalidEscape)?;
+    if len == 2 {
+        return Ok(len);
+    }
+    match hex4(raw, 2) {
+        Some(0xD800..0xDC00) if raw[len..].starts_with(b"\\u") => {
+            match hex4(raw, len + 2).ok_or(ErrorKind::InvalidEscape)? {
+                0xDC00..0xE000 => Ok(2 * len),
+                _ => Err(ErrorKind::LoneSurrogate),
+            }
+        }
+        Some(0xD800..0xE000) => Err(ErrorKind::LoneSurrogate),
+        _ => Ok(len),
     }
 }
 
@@ -79,12 +92,27 @@ fn hex4(raw: &[u8], at: usize) -> Option<u32> {
     digits.iter().try_fold(0, |sum, &digit| Some(sum * 16 + char::from(digit).to_digit(16)?))
 }
 
-/// Decodes the escapes of `raw`, which [`check_string`] has passed. Of text that it has not passed,
-/// what is no escape is kept as it stands and halves of surrogate pairs become U+FFFD.
+/// Decodes the escapes of a string that [`check_string`] accepted. In any other text, invalid escapes stay unchanged and lone
+/// surrogates become U+FFFD.
 pub fn decode(raw: &str) -> Cow<'_, str> {
+    decode_escapes(raw).0
+}
+
+/// Decodes the escapes of `raw` like [`decode`]. Returns `None` if it has an invalid escape.
+pub fn try_decode(raw: &str) -> Option<Cow<'_, str>> {
+    match decode_escapes(raw) {
+        (decoded, true) => Some(decoded),
+        (_, false) => None,
+    }
+}
+
+/// Returns the decoded text, and whether all escapes are valid.
+#[inline]
+fn decode_escapes(raw: &str) -> (Cow<'_, str>, bool) {
     let Some(first) = memchr::memchr(b'\\', raw.as_bytes()) else {
-        return Cow::Borrowed(raw);
+        return (Cow::Borrowed(raw), true);
     };
+    let mut is_valid = true;
     let mut out = String::with_capacity(raw.len());
     let mut rest = raw;
     let mut next = Some(first);
@@ -94,13 +122,16 @@ pub fn decode(raw: &str) -> Cow<'_, str> {
         let (decoded, len) = decode_escape(rest);
         match decoded {
             Some(decoded) => out.push(decoded),
-            None => out.push_str(&rest[..len]),
+            None => {
+                is_valid = false;
+                out.push_str(&rest[..len]);
+            }
         }
         rest = &rest[len..];
         next = memchr::memchr(b'\\', rest.as_bytes());
     }
     out.push_str(rest);
-    Cow::Owned(out)
+    (Cow::Owned(out), is_valid)
 }
 
 /// The character written by the escape at the start of `text` and the length of the escape.

@@ -5,6 +5,8 @@ use super::bounds::DOCUMENT;
 use super::build::without_duplicates;
 use super::{Key, Kind, Node, TextStyle, faults};
 use crate::diagnostic::{FileId, Findings, Span};
+use std::borrow::Cow;
+use switchback_json::{raw, text};
 
 /// The result of parsing.
 pub(super) enum JsonOutcome {
@@ -63,9 +65,7 @@ impl JsonReader<'_, '_> {
     }
 
     fn space(&mut self) {
-        while matches!(self.peek(), Some(b' ' | b'\n' | b'\r' | b'\t')) {
-            self.at += 1;
-        }
+        self.at = raw::skip_blank(self.bytes, self.at);
     }
 
     fn span(&self, start: usize) -> Span {
@@ -189,80 +189,16 @@ impl JsonReader<'_, '_> {
             self.at += 1;
         }
         let text = &self.text[start..self.at];
-        match super::scalar::is_json_number(text) {
-            true => Ok(Kind::Number(text.to_owned())),
-            false => Err(ParseStop::NotJson),
-        }
+        text::check_number(text.as_bytes()).map_err(|_| ParseStop::NotJson)?;
+        Ok(Kind::Number(text.to_owned()))
     }
 
     /// Parses a string. The reader is at the opening quote.
     fn string(&mut self) -> Result<String, ParseStop> {
-        self.at += 1;
-        let start = self.at;
-        // Most strings have no escapes and are copied at once.
-        let end = start + memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(ParseStop::NotJson)?;
-        if self.bytes[end] == b'"' {
-            self.at = end + 1;
-            return Ok(self.text[start..end].to_owned());
-        }
-        let mut out = self.text[start..end].to_owned();
+        let end = raw::skip_string(self.bytes, self.at).map_err(|_| ParseStop::NotJson)?;
+        let text = &self.text[self.at + 1..end - 1];
         self.at = end;
-        loop {
-            match self.peek().ok_or(ParseStop::NotJson)? {
-                b'"' => break,
-                b'\\' => {
-                    self.at += 1;
-                    out.push(self.escape()?);
-                }
-                _ => {
-                    let start = self.at;
-                    let rest =
-                        memchr::memchr2(b'"', b'\\', &self.bytes[start..]).ok_or(ParseStop::NotJson)?;
-                    self.at = start + rest;
-                    out.push_str(&self.text[start..self.at]);
-                }
-            }
-        }
-        self.at += 1;
-        Ok(out)
-    }
-
-    fn escape(&mut self) -> Result<char, ParseStop> {
-        let byte = self.peek().ok_or(ParseStop::NotJson)?;
-        self.at += 1;
-        Ok(match byte {
-            b'"' | b'\\' | b'/' => char::from(byte),
-            b'n' => '\n',
-            b't' => '\t',
-            b'r' => '\r',
-            b'b' => '\u{8}',
-            b'f' => '\u{c}',
-            b'u' => {
-                let high = self.unit()?;
-                let pair = (0xd800..0xdc00).contains(&high) && self.bytes[self.at..].starts_with(b"\\u");
-                // A lone surrogate has no UTF-8 form and is replaced, rather than rejecting the
-                // document.
-                if !pair {
-                    return Ok(char::from_u32(high).unwrap_or(char::REPLACEMENT_CHARACTER));
-                }
-                self.at += 2;
-                let low = self.unit()?;
-                if !(0xdc00..0xe000).contains(&low) {
-                    return Ok(char::REPLACEMENT_CHARACTER);
-                }
-                let code = 0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00);
-                char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER)
-            }
-            _ => return Err(ParseStop::NotJson),
-        })
-    }
-
-    fn unit(&mut self) -> Result<u32, ParseStop> {
-        let digits = self.text.get(self.at..self.at + 4).ok_or(ParseStop::NotJson)?;
-        // `from_str_radix` accepts a sign, so check the digits.
-        let unit = digits.bytes().all(|b| b.is_ascii_hexdigit()).then(|| u32::from_str_radix(digits, 16));
-        let unit = unit.and_then(Result::ok).ok_or(ParseStop::NotJson)?;
-        self.at += 4;
-        Ok(unit)
+        // A lone surrogate has no UTF-8 form and is replaced, rather than rejecting the document.
+        text::try_decode(text).map(Cow::into_owned).ok_or(ParseStop::NotJson)
     }
 }

@@ -1,6 +1,8 @@
 //! Classifies plain scalars: null, boolean, number, text, or a notation that YAML parsers interpret
 //! differently.
 
+use switchback_json::text::check_number;
+
 /// The classification of a plain scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum PlainScalar {
@@ -34,31 +36,8 @@ fn is_boolean_word(text: &str) -> bool {
 }
 
 /// Returns whether the text is a JSON number (RFC 8259, section 6).
-pub(super) fn is_json_number(text: &str) -> bool {
-    let unsigned = text.strip_prefix('-').unwrap_or(text);
-    let digits = |s: &str| s.bytes().take_while(u8::is_ascii_digit).count();
-    let whole = digits(unsigned);
-    // JSON allows no leading zeros.
-    if whole == 0 || (whole > 1 && unsigned.starts_with('0')) {
-        return false;
-    }
-    let mut rest = &unsigned[whole..];
-    if let Some(fraction) = rest.strip_prefix('.') {
-        let count = digits(fraction);
-        if count == 0 {
-            return false;
-        }
-        rest = &fraction[count..];
-    }
-    if let Some(exponent) = rest.strip_prefix(['e', 'E']) {
-        let exponent = exponent.strip_prefix(['+', '-']).unwrap_or(exponent);
-        let count = digits(exponent);
-        if count == 0 {
-            return false;
-        }
-        rest = &exponent[count..];
-    }
-    rest.is_empty()
+fn is_json_number(text: &str) -> bool {
+    check_number(text.as_bytes()).is_ok()
 }
 
 /// Returns whether the text is a YAML number with a sign, leading zeros, a leading or trailing

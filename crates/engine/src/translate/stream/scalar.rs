@@ -3,7 +3,7 @@
 
 use super::learned::GAP_BYTES;
 use switchback_json::scan::{Scan, Task, WORD_BYTES};
-use switchback_json::text::check_number;
+use switchback_json::text::{check_number, escape_len};
 
 /// Bytes that are looked at from the end of one scalar on, so that one question about the end of the chunk does for the text
 /// before the next scalar and the beginning of that scalar.
@@ -105,15 +105,11 @@ impl Task for StringEnd<'_> {
         loop {
             at = scan.text_break(chunk, at);
             let rest = chunk.get(at..).unwrap_or_default();
-            at += match rest {
-                [b'"', ..] => return at + 1,
-                [b'\\', b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => 2,
-                [b'\\', b'u', digits @ ..] => match digits.first_chunk::<4>() {
-                    Some(digits) if digits.iter().all(u8::is_ascii_hexdigit) => 6,
-                    _ => return NO_END,
-                },
-                _ => return NO_END,
-            };
+            if rest.first() == Some(&b'"') {
+                return at + 1;
+            }
+            let Some(len) = escape_len(rest) else { return NO_END };
+            at += len;
         }
     }
 }
