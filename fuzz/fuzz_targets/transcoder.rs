@@ -4,7 +4,7 @@
 
 use libfuzzer_sys::fuzz_target;
 use std::sync::Arc;
-use switchback_json::Limits;
+use switchback_json::{Limits, validate};
 use switchback_json::scan::Level;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
 use switchback_plan::{
@@ -102,13 +102,12 @@ fuzz_target!(|input: &[u8]| {
     let mut expected = Vec::new();
     let env = Env { settings: &values.settings, supplied: &values.supplied };
     let accepted = document(&op, body, &env, &Limits::STREAM, &mut expected).is_ok().then_some(expected);
-    assert_eq!(stream(&program, Check::Strict, level, size, body), accepted);
     let lenient = stream(&program, Check::Lenient, level, size, body);
     assert_eq!(lenient, stream(&program, Check::Lenient, Level::Portable, 4096, body));
     assert!(accepted.is_none() || lenient == accepted);
     // Bytes one by one go through the machine alone; whole, the body takes the edges that it has taught.
     let by_machine = stream(&program, Check::Grammar, Level::Portable, 1, body);
-    assert!(accepted.is_none() || by_machine == accepted);
+    assert!(validate(body, &Limits::STREAM).is_err() || by_machine == accepted);
     for size in [size, 4096, 4096] {
         assert_eq!(stream(&program, Check::Grammar, level, size, body), by_machine);
     }

@@ -198,7 +198,7 @@ impl Way {
         let document = document(&self.lens.op, &text, &env, &Limits::DOCUMENT, &mut whole).map(|()| whole);
         let values = Values { settings: Arc::clone(&self.settings), supplied };
         let stream = Arc::new(Stream::compile(&self.lens.op));
-        let mut stream = Transcoder::new(stream, values.into(), Check::Strict, Bounds::default());
+        let mut stream = Transcoder::new(stream, values.into(), Check::Grammar, Bounds::default());
         let (mut out, mut start) = (Vec::new(), 0);
         let mut pushed = || {
             for cut in cuts.iter().copied().chain([text.len()]).filter(|cut| *cut <= text.len()) {

@@ -18,7 +18,7 @@
 //!   two scalars is compared with texts that the machine has read in the same place before, and what the machine did there is
 //!   done again. Only scalars are looked at. The machine's work is recorded while it runs (`record`), so that the short cut has
 //!   no rules of its own. Cutting a text into single bytes never takes the short cut, so comparing cuts compares the two.
-//! - Strict bodies are read a second time, by the one JSON reader. Where the grammar of a body is checked, the machine checks
+//! - Where the grammar of a body is checked, the machine checks
 //!   what it looks at anyway, and reads the values that it passes over with a [`Grammar`]. The short cut takes a scalar only
 //!   where it is in order, and leaves the rest to the machine, which reports the fault. Lenient bodies are checked where the
 //!   plan looks: brackets are counted everywhere, members and names are read in objects that the plan rewrites, UTF-8 is
@@ -49,13 +49,11 @@ use fault::Fault;
 use machine::{Machine, Run};
 use std::sync::Arc;
 use switchback_json::scan::{self, Level, Scan, Task};
-use switchback_json::{Grammar, Limits, Reader, Utf8Checker, Validator};
+use switchback_json::{Grammar, Limits, Utf8Checker};
 
 /// How much of a body is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// Every rule of RFC 8259 and every limit: for bodies of clients.
-    Strict,
     /// The whole grammar of RFC 8259, UTF-8 and what the plan reads: for bodies of an upstream. A member that is named
     /// twice is found where the plan reads names; limits hold as in lenient reading.
     Grammar,
@@ -105,24 +103,20 @@ pub struct Transcoder {
     machine: Machine,
     root: RootCheck,
     level: Level,
-    utf8: Option<Utf8Checker>,
-    strict: Option<Reader<Validator>>,
+    utf8: Utf8Checker,
     failed: Option<TranslateError>,
 }
 
 impl Transcoder {
     /// A body at its beginning, to be taken through this program. `check` says how much of its grammar is looked at.
     pub fn new(program: Arc<Program>, values: Arc<Values>, check: Check, bounds: Bounds) -> Transcoder {
-        let strict = (check == Check::Strict).then(|| Reader::new(Validator::default(), bounds.json));
         let grammar = (check == Check::Grammar).then(|| Grammar::new(bounds.json.depth));
         Transcoder {
             machine: Machine { grammar, ..Machine::new(&program, values, bounds) },
             root: RootCheck::new(program.whole),
             program,
             level: Level::best(),
-            // The strict reader checks the encoding as well.
-            utf8: strict.is_none().then(Utf8Checker::default),
-            strict,
+            utf8: Utf8Checker::default(),
             failed: None,
         }
     }
@@ -157,16 +151,11 @@ impl Transcoder {
 
     /// The body has ended; appends what is still to be sent: null, if the plan yields nothing for the
     /// body. A body cut short is an error.
-    pub fn finish(mut self, out: &mut Vec<u8>) -> Result<(), TranslateError> {
+    pub fn finish(self, out: &mut Vec<u8>) -> Result<(), TranslateError> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        if let Some(utf8) = &self.utf8 {
-            utf8.finish()?;
-        }
-        if let Some(strict) = self.strict.take() {
-            strict.finish()?;
-        }
+        self.utf8.finish()?;
         if !self.machine.finish(&self.program, out).map_err(|fault| TranslateError::new(*fault))? {
             out.extend_from_slice(b"null");
         }
@@ -196,12 +185,7 @@ impl Transcoder {
 
     fn check_and_run(&mut self, chunk: &[u8], out: &mut Vec<u8>) -> Result<(), TranslateError> {
         self.root.feed(chunk)?;
-        if let Some(utf8) = &mut self.utf8 {
-            utf8.feed(chunk)?;
-        }
-        if let Some(strict) = &mut self.strict {
-            strict.feed(chunk)?;
-        }
+        self.utf8.feed(chunk)?;
         let work = Work { program: &self.program, machine: &mut self.machine, chunk, out };
         let done = scan::run(self.level, work);
         done.map_err(|fault| self.machine.locate(&self.program, *fault))
