@@ -2,7 +2,7 @@
 //! one state. It is the upstream of the demo, the tests and the benchmarks, and a target for
 //! development. As an independent reference, it is written from the service's document alone,
 //! without knowledge of mappings or the gateway. Decisions about points that the document leaves
-//! open are in `README.md` in this directory.
+//! open are in `README.md` of the crate.
 
 mod answer;
 mod call;

@@ -128,7 +128,7 @@ async fn control_lists_itself_and_refuses_what_it_does_not_know() {
     let help = service.control("GET", "/", Value::Null).await;
     let calls: Vec<&str> = help.as_array().unwrap().iter().filter_map(|line| line["call"].as_str()).collect();
     assert!(calls.contains(&"POST /_sandbox/faults"));
-    let readme = include_str!("../../../crates/sandbox/src/README.md");
+    let readme = include_str!("../../../crates/sandbox/README.md");
     for call in calls {
         assert!(readme.contains(call), "the README tells of {call}");
     }
