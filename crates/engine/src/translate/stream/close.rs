@@ -2,9 +2,10 @@
 //! way. Also the conversions of values that had to be whole.
 
 use super::fault::{self, Fault};
-use super::machine::{Frame, Run};
-use super::output::append;
+use super::frame::Frame;
+use super::machine::Run;
 use super::program::{Action, Alternative, Close, Ending, From, Held, Inner, Object};
+use super::slot::Slot;
 use super::{Bounds, Values, translate_whole};
 use crate::translate::Cause;
 use crate::translate::document::{Env, part};
@@ -14,98 +15,6 @@ use switchback_json::scan::Scan;
 use switchback_json::{ErrorKind, Limits};
 use switchback_plan::convert::Yield;
 use switchback_plan::{Key, ValueOp};
-
-/// The text of a value that is kept until its object closes: a part of the chunk, or a copy once the
-/// chunk has gone.
-#[derive(Debug, Default)]
-pub(super) struct Slot {
-    state: SlotState,
-    held: Vec<u8>,
-}
-
-#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
-enum SlotState {
-    #[default]
-    Empty,
-    /// Goes on; the chunk has it from this place on, earlier parts are held.
-    Open(usize),
-    /// This part of the chunk.
-    InChunk(usize, usize),
-    /// Held whole.
-    Held,
-}
-
-impl Slot {
-    pub(super) fn open(&mut self, at: usize) {
-        self.state = SlotState::Open(at);
-    }
-
-    pub(super) fn end(&mut self, at: usize, chunk: &[u8]) {
-        if let SlotState::Open(start) = self.state {
-            self.state = if self.held.is_empty() {
-                SlotState::InChunk(start, at)
-            } else {
-                self.held.extend_from_slice(&chunk[start..at]);
-                SlotState::Held
-            };
-        }
-    }
-
-    /// The chunk goes; an error when more than `bound` bytes would be held.
-    pub(super) fn suspend(&mut self, chunk: &[u8], bound: usize) -> Result<(), ()> {
-        match self.state {
-            SlotState::Open(start) => {
-                self.held.extend_from_slice(&chunk[start..]);
-                self.state = SlotState::Open(0);
-            }
-            SlotState::InChunk(start, end) => {
-                self.held.extend_from_slice(&chunk[start..end]);
-                self.state = SlotState::Held;
-            }
-            SlotState::Empty | SlotState::Held => {}
-        }
-        if self.held.len() <= bound { Ok(()) } else { Err(()) }
-    }
-
-    pub(super) fn len(&self) -> usize {
-        match self.state {
-            SlotState::InChunk(start, end) => end - start,
-            _ => self.held.len(),
-        }
-    }
-
-    pub(super) fn held_bytes(&self) -> usize {
-        size_of::<Slot>() + self.held.capacity()
-    }
-
-    pub(super) fn clear(&mut self) {
-        self.state = SlotState::Empty;
-        self.held.clear();
-    }
-
-    fn is_full(&self) -> bool {
-        matches!(self.state, SlotState::InChunk(..) | SlotState::Held)
-    }
-
-    /// Appends the text, if there is any; whether there is.
-    #[inline(always)]
-    fn write(&self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
-        match self.state {
-            SlotState::InChunk(start, end) => append(chunk, start, end, out),
-            SlotState::Held => out.extend_from_slice(&self.held),
-            SlotState::Empty | SlotState::Open(_) => return false,
-        }
-        true
-    }
-
-    fn text<'t>(&'t self, chunk: &'t [u8]) -> Option<&'t [u8]> {
-        match self.state {
-            SlotState::InChunk(start, end) => Some(&chunk[start..end]),
-            SlotState::Held => Some(&self.held),
-            SlotState::Empty | SlotState::Open(_) => None,
-        }
-    }
-}
 
 impl<S: Scan> Run<'_, S> {
     /// Writes what the object has to say at its end, at `at`.

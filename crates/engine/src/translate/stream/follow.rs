@@ -7,17 +7,16 @@
 //! stays in registers. The machine's frames are up to date except for the per-member fields of the
 //! innermost one, which the node holds.
 
+use super::edge::{Edge, EdgeId, EdgeOp, Edit, GAP_BYTES, NO_EDGE, NOWHERE, NodeId, SlotAt, Target, Work};
 use super::fault::{self, Fault};
-use super::learned::{
-    Edge, EdgeId, EdgeOp, Edit, GAP_BYTES, Goal, Learned, Member, NO_EDGE, NOWHERE, NodeId, START, SlotAt,
-    Target, Work,
-};
-use super::machine::{FrameKind, Run, Sink, State};
+use super::frame::{FrameKind, Member, Sink};
+use super::learned::{Goal, Learned, START};
+use super::machine::{Run, State};
 use super::names::NONE;
-use super::output::{COPIED_AT_ONCE, NO_SPAN, append};
 use super::record::Recording;
 use super::scalar::{AHEAD_BYTES, Ahead, NO_END, ScalarEnd, padded, scalar_end};
 use super::skip::{Nested, Skip};
+use super::span::{COPIED_AT_ONCE, NO_SPAN, append};
 use std::sync::Arc;
 use switchback_json::scan::{Scan, Task, Windows, append_start, append_starts};
 use switchback_json::{ErrorKind, Gap, Grammar, Open, is_scalar_start};

@@ -1,14 +1,16 @@
 //! The machine that runs a program over chunks: a stack of open objects and arrays, and what may come
 //! next. It can stop after any byte.
 
-use super::close::Slot;
+use super::edge::{EdgeId, NO_EDGE};
 use super::fault::{self, Fault};
-use super::learned::{EdgeId, Learned, Member, NO_EDGE};
-use super::names::{NONE, NameId};
-use super::output::NO_SPAN;
-use super::program::{Action, Capture, Object, Op, OpId, Others, Program};
+use super::frame::{Frame, FrameKind, Member, OpId, Sink};
+use super::learned::Learned;
+use super::names::NONE;
+use super::program::{Action, Capture, Object, Op, Others, Program};
 use super::record::Recording;
 use super::skip::{Skip, Skipped};
+use super::slot::Slot;
+use super::span::NO_SPAN;
 use super::{Bounds, Values};
 use crate::translate::{Cause, TranslateError};
 use std::sync::Arc;
@@ -72,48 +74,6 @@ pub(super) enum State {
     UnwrapFirst,
     UnwrapEnd,
     End,
-}
-
-/// Where the text of a value that is passed over goes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Sink {
-    Copy,
-    Drop,
-    /// Kept whole for this op.
-    Hold(OpId),
-}
-
-/// An op that is under way around the place that has been reached.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Frame {
-    pub kind: FrameKind,
-    /// Of an object: its index in the program. Else: the op of each element.
-    pub id: u32,
-    /// Whether a member or element was written.
-    pub wrote: bool,
-    /// Of an object: whether it has names in the ledger.
-    pub strangers: bool,
-    /// Of an object: the name that came last.
-    pub last: NameId,
-    /// Of an object: the member whose value is being read, or [`NONE`] for one that the plan does not
-    /// name.
-    pub member: NameId,
-    /// Of an object: a bit for each of the first 64 names that was seen.
-    pub seen: u64,
-    /// Of an object: a bit for each of the first 64 members that was not written although its action would
-    /// have.
-    pub withdrawn: u64,
-    /// Of an object: where its other bits and its slots begin.
-    pub bits: usize,
-    pub slots: usize,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum FrameKind {
-    Object,
-    Array,
-    Wrap,
-    Unwrap,
 }
 
 impl Machine {

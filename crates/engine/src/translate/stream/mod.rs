@@ -25,8 +25,10 @@
 //!   checked throughout, and a text cut short is always noticed.
 
 mod close;
+mod edge;
 mod fault;
 mod follow;
+mod frame;
 mod learned;
 mod machine;
 mod names;
@@ -37,6 +39,8 @@ mod program;
 mod record;
 mod scalar;
 mod skip;
+mod slot;
+mod span;
 #[cfg(test)]
 mod tests;
 

@@ -1,7 +1,5 @@
 //! Numbers for the names of members, so that what an object has had is a word of bits.
 
-use super::program::Object;
-
 /// Names of one object that have a number, those that the plan does not know included.
 const NAMES_MAX: usize = 64;
 
@@ -21,8 +19,9 @@ pub(super) struct Names {
 }
 
 impl Names {
-    pub(super) fn of(object: &Object) -> Names {
-        Names { known: object.plan.members.len(), others: Vec::new() }
+    /// The names of an object of which the plan knows `known` members.
+    pub(super) fn new(known: usize) -> Names {
+        Names { known, others: Vec::new() }
     }
 
     /// The number of a name that the plan does not know.

@@ -1,8 +1,9 @@
 //! Values that are passed over as they stand: to the output, to nowhere, or kept whole for a conversion.
 
 use super::fault::{self, Fault};
-use super::machine::{FrameKind, Run, Sink, State};
-use super::program::{Action, Op, OpId};
+use super::frame::{FrameKind, OpId, Sink};
+use super::machine::{Run, State};
+use super::program::{Action, Op};
 use super::skip::{Skip, Skipped};
 use std::sync::Arc;
 use switchback_json::raw::Kind;

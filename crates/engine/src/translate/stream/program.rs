@@ -2,7 +2,9 @@
 //! and written as words, captured places found while their object is walked. Made once per plan and
 //! shared by all bodies that run through it.
 
+use super::frame::OpId;
 use super::learned::Learned;
+use super::names::Names;
 use arc_swap::ArcSwap;
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -29,8 +31,6 @@ pub struct Program {
     learned: ArcSwap<Learned>,
     taught: AtomicU32,
 }
-
-pub(super) type OpId = u32;
 
 /// Like [`ValueOp`]; `Held` is an op whose value must be whole before it is known whether anything is
 /// written for it.
@@ -284,7 +284,8 @@ impl Program {
             true => compiler.add(Op::Constant(Raw::from([]))),
             false => compiler.op(op, &[]),
         };
-        let learned = Learned::new(&compiler.objects);
+        let names = compiler.objects.iter().map(|object| Names::new(object.plan.members.len()));
+        let learned = Learned::new(names.collect());
         Program {
             ops: compiler.ops,
             objects: compiler.objects,

@@ -1,7 +1,7 @@
 //! A record of what the machine does between two scalars, as operations of an edge.
 
-use super::learned::{EdgeId, EdgeOp, Edit, Member, NOWHERE, NodeId, SlotAt};
-use super::machine::FrameKind;
+use super::edge::{EdgeId, EdgeOp, Edit, NOWHERE, NodeId, SlotAt};
+use super::frame::{FrameKind, Member};
 use super::names::NameId;
 use switchback_json::scan::WORD_BYTES;
 

@@ -1,7 +1,7 @@
 //! Where a scalar ends that starts within the chunk: a short one in a window that has been loaded anyway, any other by reading
 //! to its end. A scalar with a fault, or one that the chunk may cut, is left to the machine.
 
-use super::learned::GAP_BYTES;
+use super::edge::GAP_BYTES;
 use switchback_json::scan::{Scan, Task, WORD_BYTES};
 use switchback_json::text::{check_number, escape_len};
 

@@ -1,0 +1,95 @@
+//! The text of one captured value, across chunks.
+
+use super::span::append;
+
+/// The text of a value that is kept until its object closes: a part of the chunk, or a copy once the
+/// chunk has gone.
+#[derive(Debug, Default)]
+pub(super) struct Slot {
+    state: SlotState,
+    held: Vec<u8>,
+}
+
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq)]
+enum SlotState {
+    #[default]
+    Empty,
+    /// Goes on; the chunk has it from this place on, earlier parts are held.
+    Open(usize),
+    /// This part of the chunk.
+    InChunk(usize, usize),
+    /// Held whole.
+    Held,
+}
+
+impl Slot {
+    pub(super) fn open(&mut self, at: usize) {
+        self.state = SlotState::Open(at);
+    }
+
+    pub(super) fn end(&mut self, at: usize, chunk: &[u8]) {
+        if let SlotState::Open(start) = self.state {
+            self.state = if self.held.is_empty() {
+                SlotState::InChunk(start, at)
+            } else {
+                self.held.extend_from_slice(&chunk[start..at]);
+                SlotState::Held
+            };
+        }
+    }
+
+    /// The chunk goes; an error when more than `bound` bytes would be held.
+    pub(super) fn suspend(&mut self, chunk: &[u8], bound: usize) -> Result<(), ()> {
+        match self.state {
+            SlotState::Open(start) => {
+                self.held.extend_from_slice(&chunk[start..]);
+                self.state = SlotState::Open(0);
+            }
+            SlotState::InChunk(start, end) => {
+                self.held.extend_from_slice(&chunk[start..end]);
+                self.state = SlotState::Held;
+            }
+            SlotState::Empty | SlotState::Held => {}
+        }
+        if self.held.len() <= bound { Ok(()) } else { Err(()) }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self.state {
+            SlotState::InChunk(start, end) => end - start,
+            _ => self.held.len(),
+        }
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        size_of::<Slot>() + self.held.capacity()
+    }
+
+    pub(super) fn clear(&mut self) {
+        self.state = SlotState::Empty;
+        self.held.clear();
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        matches!(self.state, SlotState::InChunk(..) | SlotState::Held)
+    }
+
+    /// Appends the text, if there is any; whether there is.
+    #[inline(always)]
+    pub(super) fn write(&self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
+        match self.state {
+            SlotState::InChunk(start, end) => append(chunk, start, end, out),
+            SlotState::Held => out.extend_from_slice(&self.held),
+            SlotState::Empty | SlotState::Open(_) => return false,
+        }
+        true
+    }
+
+    pub(super) fn text<'t>(&'t self, chunk: &'t [u8]) -> Option<&'t [u8]> {
+        match self.state {
+            SlotState::InChunk(start, end) => Some(&chunk[start..end]),
+            SlotState::Held => Some(&self.held),
+            SlotState::Empty | SlotState::Open(_) => None,
+        }
+    }
+}
