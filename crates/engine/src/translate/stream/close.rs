@@ -22,19 +22,19 @@ impl<S: Scan> Run<'_, S> {
         self.flush();
         let machine = &*self.machine;
         let bound = machine.bounds.capture_bytes;
-        if machine.slots[top.slots..machine.slots_used].iter().any(|slot| slot.len() > bound) {
+        if machine.stack.slots[top.slots..machine.stack.slots_used].iter().any(|slot| slot.len() > bound) {
             return Err(fault::too_long(self.place(at)));
         }
         if let Some(endings) = &object.endings {
-            let slots = &machine.slots[top.slots..];
+            let slots = &machine.stack.slots[top.slots..];
             write_endings(endings, slots, top.wrote, self.chunk, self.out);
             return Ok(());
         }
         let closing = Closing {
-            slots: &machine.slots[top.slots..],
+            slots: &machine.stack.slots[top.slots..],
             object,
             top,
-            bits: &machine.bits[top.bits..],
+            bits: &machine.stack.bits[top.bits..],
             chunk: self.chunk,
             values: &machine.values,
             bounds: machine.bounds,
@@ -72,7 +72,7 @@ struct Closing<'a> {
     slots: &'a [Slot],
     object: &'a Object,
     top: &'a Frame,
-    /// See [`super::machine::Machine::bits`].
+    /// See [`super::machine::Stack::bits`].
     bits: &'a [u64],
     chunk: &'a [u8],
     values: &'a Arc<Values>,

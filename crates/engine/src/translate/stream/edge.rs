@@ -18,23 +18,16 @@ pub(super) const NO_EDGE: EdgeId = EdgeId::MAX;
 #[derive(Debug, Clone)]
 #[repr(align(64))]
 pub(super) struct Edge {
-    pub text: [[u8; WORD_BYTES]; 2],
-    pub care: [Care; 2],
-    /// Bit of the first key, in the object that is innermost after the scalar.
-    pub bit: u64,
+    pub text: EdgeText,
+    /// The first key, in the object that is innermost after the scalar.
+    pub first_key: FirstKey,
     pub next: NodeId,
     /// The edge to try first at `next`, or [`NO_EDGE`].
     pub then: EdgeId,
     /// Whether `then` is a guess that no body has confirmed.
     pub is_guess: bool,
-    pub len: u8,
-    /// Offset of the key of `bit` in the text.
-    pub bit_at: u8,
     /// Whether the text fits one word, a scalar follows, and there is no work to do.
     pub is_plain: bool,
-    pub is_long: bool,
-    /// Whether the text does not fix the next scalar, so its first byte must be checked.
-    pub is_open: bool,
     pub target: Target,
     pub work: Work,
     /// The work if `work` is [`Work::Edit`]; `ops` holds all operations in every case.
@@ -42,6 +35,26 @@ pub(super) struct Edge {
     pub open_slot: Option<SlotAt>,
     pub edit: Option<Edit>,
     pub ops: Box<[EdgeOp]>,
+}
+
+/// The text of an edge, as two words that are compared at once.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct EdgeText {
+    pub words: [[u8; WORD_BYTES]; 2],
+    pub care: [Care; 2],
+    pub len: u8,
+    /// Whether the second word has a part of the text.
+    pub is_long: bool,
+    /// Whether the text does not fix the next scalar, so its first byte must be checked.
+    pub is_open: bool,
+}
+
+/// A key that must be new in its object. Both fields are zero if the text has no key there.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct FirstKey {
+    pub bit: u64,
+    /// Offset of the key in the text.
+    pub at: u8,
 }
 
 /// The kind of work on an edge, cheapest first.
@@ -120,19 +133,19 @@ impl Edit {
     pub(super) const NOTHING: Edit = Edit { flush: NOWHERE, resume: NOWHERE, len: 0, text: [0; WORD_BYTES] };
 }
 
-impl Edge {
-    /// Returns whether the first word of `ahead` matches this edge's text.
+impl EdgeText {
+    /// Returns whether the first word of `ahead` matches this text.
     #[inline(always)]
     pub(super) fn begins<S: Scan, const N: usize>(&self, scan: S, ahead: &[u8; N]) -> bool {
         let (words, _) = ahead.as_chunks::<WORD_BYTES>();
-        scan.is_word(&words[0], &self.text[0], self.care[0])
+        scan.is_word(&words[0], &self.words[0], self.care[0])
     }
 
-    /// Returns whether `ahead` matches the rest of this edge's text; call [`Edge::begins`] first.
+    /// Returns whether `ahead` matches the rest of this text; call [`EdgeText::begins`] first.
     #[inline(always)]
     pub(super) fn is_whole_in<S: Scan, const N: usize>(&self, scan: S, ahead: &[u8; N]) -> bool {
         let (words, _) = ahead.as_chunks::<WORD_BYTES>();
-        !self.is_long || scan.is_word(&words[1], &self.text[1], self.care[1])
+        !self.is_long || scan.is_word(&words[1], &self.words[1], self.care[1])
     }
 
     /// Returns whether a scalar follows the text in `ahead`, if the edge requires one.

@@ -62,7 +62,7 @@ impl<S: Scan> Run<'_, S> {
             Sink::Drop | Sink::Hold(_) => Sink::Drop,
         };
         // The root value is complete; no edge follows.
-        let is_within = !self.machine.frames.is_empty();
+        let is_within = !self.machine.stack.frames.is_empty();
         match is_within.then(|| self.node(Open::default(), sink)).flatten() {
             Some(node) => self.follow(node, Entry::Behind, at),
             None => {
@@ -134,8 +134,9 @@ impl<S: Scan> Run<'_, S> {
         let text = &self.chunk[recording.start..];
         if recording.depth + brackets(&text[..at - recording.start]) <= self.machine.bounds.json.depth {
             let len = at - recording.start;
-            let learned = Arc::make_mut(&mut self.machine.learned).add(recording, text, len, Goal::End);
-            self.machine.taught |= learned.is_some();
+            let learned =
+                Arc::make_mut(&mut self.machine.layout.learned).add(recording, text, len, Goal::End);
+            self.machine.layout.is_changed |= learned.is_some();
         }
     }
 
@@ -156,31 +157,31 @@ impl<S: Scan> Run<'_, S> {
         }
         let node = self.node(open, sink)?;
         let resume = (sink == Sink::Copy).then_some(value);
-        let learned = Arc::make_mut(&mut self.machine.learned);
+        let learned = Arc::make_mut(&mut self.machine.layout.learned);
         let edge = learned.add(recording, text, len, Goal::Value { node, resume })?;
         self.learned_edge = edge;
-        self.machine.taught = true;
+        self.machine.layout.is_changed = true;
         Some(node)
     }
 
     /// Returns the node for the open frames.
     fn node(&mut self, open: Open, sink: Sink) -> Option<NodeId> {
-        if !self.can_follow() || self.machine.frames.iter().any(|frame| frame.strangers) {
+        if !self.can_follow() || self.machine.stack.frames.iter().any(|frame| frame.strangers) {
             return None;
         }
         let machine = &mut *self.machine;
-        let found = machine.learned.find(&machine.frames, open, sink);
-        if found.is_some() || !machine.may_learn {
+        let found = machine.layout.learned.find(&machine.stack.frames, open, sink);
+        if found.is_some() || !machine.layout.may_change {
             return found;
         }
-        machine.taught = true;
-        Arc::make_mut(&mut machine.learned).node_for(&machine.frames, open, sink)
+        machine.layout.is_changed = true;
+        Arc::make_mut(&mut machine.layout.learned).node_for(&machine.stack.frames, open, sink)
     }
 
     /// Returns whether the learned layout respects the bounds of this body.
     fn can_follow(&self) -> bool {
         let limits = &self.machine.bounds.json;
-        limits.key_bytes >= GAP_BYTES && self.machine.learned.keeps_within(limits.depth)
+        limits.key_bytes >= GAP_BYTES && self.machine.layout.learned.keeps_within(limits.depth)
     }
 
     fn depth_left(&self) -> usize {
@@ -196,7 +197,7 @@ impl<S: Scan> Run<'_, S> {
     fn follow(&mut self, node: NodeId, entry: Entry, at: usize) -> Result<usize, Fault> {
         let (mut node, mut entry, mut at) = (node, entry, at);
         loop {
-            let learned = Arc::clone(&self.machine.learned);
+            let learned = Arc::clone(&self.machine.layout.learned);
             let scan = self.scan;
             let stop = scan.enter(Follow { run: self, learned: &learned, node, entry, at })?;
             let (stopped_at, place, came_by) = match stop {
@@ -212,7 +213,7 @@ impl<S: Scan> Run<'_, S> {
             };
             let (open, sink) = (learned.node(stopped_at).open, learned.node(stopped_at).sink);
             let is_learned =
-                self.machine.may_learn && place < self.chunk.len() && learned.has_room_at(stopped_at);
+                self.machine.layout.may_change && place < self.chunk.len() && learned.has_room_at(stopped_at);
             // `learn` mutates the layout with `Arc::make_mut`: a second reference here would force
             // a copy for each edge.
             drop(learned);
@@ -277,7 +278,7 @@ impl<S: Scan> Run<'_, S> {
                     }
                 }
                 EdgeOp::Push { outer, kind, id, seen } => {
-                    if let Some(top) = self.machine.frames.last_mut() {
+                    if let Some(top) = self.machine.stack.frames.last_mut() {
                         outer.put_in(top);
                     }
                     self.machine.depth += usize::from(*kind != FrameKind::Wrap);
@@ -306,12 +307,12 @@ impl<S: Scan> Run<'_, S> {
 
     #[inline(always)]
     fn open_slot(&mut self, slot: SlotAt, at: usize) {
-        self.machine.slots[usize::from(slot.slot)].open(at + usize::from(slot.at));
+        self.machine.stack.slots[usize::from(slot.slot)].open(at + usize::from(slot.at));
     }
 
     #[inline(always)]
     fn end_slot(&mut self, slot: SlotAt, at: usize) {
-        self.machine.slots[usize::from(slot.slot)].end(at + usize::from(slot.at), self.chunk);
+        self.machine.stack.slots[usize::from(slot.slot)].end(at + usize::from(slot.at), self.chunk);
     }
 
     #[cold]
@@ -373,7 +374,7 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                 NOTHING
             }
         };
-        let mut seen = run.machine.frames.last().map_or(0, |top| top.seen);
+        let mut seen = run.machine.stack.frames.last().map_or(0, |top| top.seen);
         let mut came_by = std::mem::replace(&mut run.learned_edge, NO_EDGE);
         let mut then = learned.first_of(node);
         let entered = match entry {
@@ -396,14 +397,15 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             };
             // Try the predicted edge first: in a list of equal elements it matches nearly always,
             // and the linear search is skipped.
-            let Some(edge) = learned.edge(then).filter(|edge| edge.begins(scan, ahead)) else {
+            let Some(edge) = learned.edge(then).filter(|edge| edge.text.begins(scan, ahead)) else {
                 match learned.search(node, scan, ahead) {
                     Some(found) => then = found,
                     None => break Stop::Behind(node, at, came_by),
                 }
                 continue;
             };
-            let is_all_there = edge.is_plain || edge.is_whole_in(scan, ahead) && edge.leads_on(ahead);
+            let is_all_there =
+                edge.is_plain || edge.text.is_whole_in(scan, ahead) && edge.text.leads_on(ahead);
             if !is_all_there {
                 match learned.search(node, scan, ahead) {
                     Some(found) => then = found,
@@ -413,10 +415,10 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             }
             // Two bodies can differ in the keys seen before the same text, so an edge checks
             // duplicates each time it is taken.
-            if seen & edge.bit != 0 {
-                return Err(run.is_named_twice(at + usize::from(edge.bit_at)));
+            if seen & edge.first_key.bit != 0 {
+                return Err(run.is_named_twice(at + usize::from(edge.first_key.at)));
             }
-            let mut had = seen | edge.bit;
+            let mut had = seen | edge.first_key.bit;
             if !edge.is_plain {
                 match edge.work {
                     Work::Edit => {
@@ -432,17 +434,17 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                     }
                     Work::Ops => run.work(edge, at, &mut from)?,
                     Work::Structural => {
-                        if let Some(top) = run.machine.frames.last_mut() {
+                        if let Some(top) = run.machine.stack.frames.last_mut() {
                             // Structural operations replace the innermost frame: store the local
                             // copy of its keys first and reload it afterwards.
                             top.seen = had;
                         }
                         run.work(edge, at, &mut from)?;
-                        had = run.machine.frames.last().map_or(0, |top| top.seen);
+                        had = run.machine.stack.frames.last().map_or(0, |top| top.seen);
                     }
                 }
             }
-            let len = usize::from(edge.len);
+            let len = usize::from(edge.text.len);
             match edge.target {
                 _ if edge.is_plain => {}
                 Target::Scalar => {}
@@ -456,7 +458,7 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                 }
             }
             let end = scalar_end(scan, chunk, ahead, len, at + len);
-            if end == NO_END && edge.is_plain && !edge.leads_on(ahead) {
+            if end == NO_END && edge.is_plain && !edge.text.leads_on(ahead) {
                 // A plain edge does not check the first byte of its scalar until the scan fails.
                 // The machine could skip any value here, but another edge may match the bracket, so
                 // search first.
@@ -478,7 +480,9 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             run.machine.state = State::End;
             return Ok(stop);
         }
-        if let (Some(top), Some(node)) = (run.machine.frames.last_mut(), learned.node(node).frames.last()) {
+        if let (Some(top), Some(node)) =
+            (run.machine.stack.frames.last_mut(), learned.node(node).frames.last())
+        {
             Member::of(node).put_in(top);
             top.seen = seen;
         }

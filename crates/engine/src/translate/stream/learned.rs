@@ -8,7 +8,7 @@
 //! the machine rejects. The keys seen in an object are not part of a node, because every subset of
 //! keys would need its own node; edges check them instead.
 
-use super::edge::{Edge, EdgeId, EdgeOp, GAP_BYTES, NO_EDGE, NodeId, Target, Work};
+use super::edge::{Edge, EdgeId, EdgeOp, EdgeText, GAP_BYTES, NO_EDGE, NodeId, Target, Work};
 use super::frame::{Frame, FrameKind, Sink};
 use super::names::{NameId, Names};
 use super::record::Recording;
@@ -112,7 +112,8 @@ impl Learned {
         // that `scan` needs.
         for id in &self.node(node).edges {
             let edge = &self.edges[*id as usize];
-            if edge.begins(scan, ahead) && edge.is_whole_in(scan, ahead) && edge.leads_on(ahead) {
+            let text = &edge.text;
+            if text.begins(scan, ahead) && text.is_whole_in(scan, ahead) && text.leads_on(ahead) {
                 return Some(*id);
             }
         }
@@ -171,7 +172,7 @@ impl Learned {
             Goal::Value { resume, .. } => resume,
             Goal::End => None,
         };
-        let (bit, ops) = recording.ops(text, is_copied, resume);
+        let (first_key, ops) = recording.ops(text, is_copied, resume);
         // The op accepts null but no other scalar here, so the `n` is part of the matched text.
         let matched = len + usize::from(is_null);
         let (next, target) = match leads_to {
@@ -187,7 +188,13 @@ impl Learned {
         let mut padded = [0; GAP_BYTES];
         padded[..matched].copy_from_slice(&text[..matched]);
         let (words, _) = padded.as_chunks::<WORD_BYTES>();
-        let (bit, bit_at) = bit.unwrap_or((0, 0));
+        let text_of_edge = EdgeText {
+            words: [words[0], words[1]],
+            care: [Care::first(matched), Care::first(matched.saturating_sub(WORD_BYTES))],
+            len: len as u8,
+            is_long: matched > WORD_BYTES,
+            is_open: target != Target::End && !is_null,
+        };
         let is_structural = |op: &EdgeOp| {
             !matches!(op, EdgeOp::Edit(_) | EdgeOp::Write(_) | EdgeOp::OpenSlot(_) | EdgeOp::EndSlot(_))
         };
@@ -207,17 +214,12 @@ impl Learned {
             true => Work::Ops,
         };
         let edge = Edge {
-            text: [words[0], words[1]],
-            care: [Care::first(matched), Care::first(matched.saturating_sub(WORD_BYTES))],
-            bit,
+            text: text_of_edge,
+            first_key,
             next,
             then: self.first_of(next),
             is_guess: true,
-            len: len as u8,
-            bit_at,
             is_plain: matched <= WORD_BYTES && target == Target::Scalar && ops.is_empty(),
-            is_long: matched > WORD_BYTES,
-            is_open: target != Target::End && !is_null,
             target,
             work,
             end_slot,

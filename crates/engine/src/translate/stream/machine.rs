@@ -27,18 +27,9 @@ pub(super) struct Machine {
     /// Checks values that are passed over, if that is wanted; the machine itself knows what stands around them.
     pub grammar: Option<Grammar>,
     pub state: State,
-    pub frames: Vec<Frame>,
-    /// For each open object whose plan has more members than a word has bits: what is not in
-    /// [`Frame::seen`], then what is not in [`Frame::withdrawn`].
-    pub bits: Vec<u64>,
-    /// Captured values of the open objects; those from `slots_used` on are spare.
-    pub slots: Vec<Slot>,
-    pub slots_used: usize,
-    pub learned: Arc<Learned>,
-    /// Whether this body may change `learned`, and has.
-    pub may_learn: bool,
-    pub taught: bool,
-    /// Names of open objects that are not in `learned`.
+    pub stack: Stack,
+    pub layout: Layout,
+    /// Names in open objects that have no number in the layout.
     pub strangers: KeyLedger,
     /// Open arrays and objects.
     pub depth: usize,
@@ -50,6 +41,26 @@ pub(super) struct Machine {
     pub before: u64,
     /// Whether anything was written for the value at the top.
     pub wrote: bool,
+}
+
+/// The open objects, arrays and wrappers, with the data that their frames refer to.
+#[derive(Debug, Default)]
+pub(super) struct Stack {
+    pub frames: Vec<Frame>,
+    /// For each open object whose plan has more than 64 members: the rest of [`Frame::seen`], then the rest of
+    /// [`Frame::withdrawn`].
+    pub bits: Vec<u64>,
+    /// Captured values of the open objects. The slots from `slots_used` on are free; they keep their buffers for reuse.
+    pub slots: Vec<Slot>,
+    pub slots_used: usize,
+}
+
+/// The learned layout that the body is compared with. The first change copies it, because other bodies share it.
+#[derive(Debug)]
+pub(super) struct Layout {
+    pub learned: Arc<Learned>,
+    pub may_change: bool,
+    pub is_changed: bool,
 }
 
 /// What may come next.
@@ -83,13 +94,8 @@ impl Machine {
             bounds,
             grammar: None,
             state: State::Value(program.root),
-            frames: Vec::new(),
-            bits: Vec::new(),
-            slots: Vec::new(),
-            slots_used: 0,
-            learned: program.learned(),
-            may_learn: program.may_learn(),
-            taught: false,
+            stack: Stack::default(),
+            layout: Layout { learned: program.learned(), may_change: program.may_learn(), is_changed: false },
             strangers: KeyLedger::default(),
             depth: 0,
             key: Vec::new(),
@@ -105,7 +111,7 @@ impl Machine {
         if matches!(error.cause, Cause::Json(_)) {
             return error;
         }
-        self.frames.iter().rev().fold(error, |error, frame| match frame.kind {
+        self.stack.frames.iter().rev().fold(error, |error, frame| match frame.kind {
             FrameKind::Wrap => error,
             FrameKind::Array | FrameKind::Unwrap => error.inside_any_element(),
             FrameKind::Object => {
@@ -123,17 +129,17 @@ impl Machine {
 
     /// The place of a slot of a member of the innermost object.
     fn slot(&self, capture: &Capture) -> usize {
-        let (frame, outer) = self.frames.split_last().expect("a member lies within an object");
+        let (frame, outer) = self.stack.frames.split_last().expect("a member lies within an object");
         slot_index(frame, outer, capture)
     }
 
     /// Notes that the member whose value the innermost object has read is not written after all.
     pub(super) fn withdraw(&mut self, program: &Program) {
-        let Some(top) = self.frames.last_mut() else { return };
+        let Some(top) = self.stack.frames.last_mut() else { return };
         let words = program.objects[top.id as usize].words;
         let word = match usize::from(top.member / 64).checked_sub(1) {
             None => &mut top.withdrawn,
-            Some(word) => &mut self.bits[top.bits + words.seen + word],
+            Some(word) => &mut self.stack.bits[top.bits + words.seen + word],
         };
         *word |= 1 << (top.member % 64);
     }
@@ -160,8 +166,8 @@ impl Machine {
 
     /// Bytes of all buffers.
     pub(super) fn held_bytes(&self) -> usize {
-        let words = self.bits.capacity() + self.frames.capacity() * size_of::<Frame>() / 8;
-        let slots: usize = self.slots.iter().map(Slot::held_bytes).sum();
+        let words = self.stack.bits.capacity() + self.stack.frames.capacity() * size_of::<Frame>() / 8;
+        let slots: usize = self.stack.slots.iter().map(Slot::held_bytes).sum();
         words * 8 + slots + self.key.capacity() + self.held.capacity() + self.strangers.bytes()
     }
 
@@ -183,8 +189,8 @@ impl Machine {
         if self.state != State::End {
             return Err(fault::json(self.before, ErrorKind::UnexpectedEnd));
         }
-        if self.taught {
-            program.learn(self.learned);
+        if self.layout.is_changed {
+            program.learn(self.layout.learned);
         }
         Ok(self.wrote)
     }
@@ -270,7 +276,7 @@ impl<'a, S: Scan> Run<'a, S> {
         self.flush();
         let bound = self.machine.bounds.capture_bytes;
         let offset = self.place(self.chunk.len());
-        for slot in &mut self.machine.slots[..self.machine.slots_used] {
+        for slot in &mut self.machine.stack.slots[..self.machine.stack.slots_used] {
             slot.suspend(self.chunk, bound).map_err(|()| fault::too_long(offset))?;
         }
         self.machine.before += self.chunk.len() as u64;
@@ -345,7 +351,7 @@ impl<'a, S: Scan> Run<'a, S> {
         };
         for capture in &member.captures {
             let slot = self.machine.slot(capture);
-            self.machine.slots[slot].open(at);
+            self.machine.stack.slots[slot].open(at);
             if let Some(recording) = &mut self.recording {
                 recording.open_slot(slot, at);
             }
@@ -380,7 +386,7 @@ impl<'a, S: Scan> Run<'a, S> {
         let program = self.program;
         let mut op = op;
         loop {
-            if self.machine.frames.last().is_some_and(|top| top.kind == FrameKind::Array)
+            if self.machine.stack.frames.last().is_some_and(|top| top.kind == FrameKind::Array)
                 && self.machine.state == State::Value(op)
                 && !matches!(program.ops[op as usize], Op::Held(_))
             {
@@ -460,12 +466,12 @@ impl<'a, S: Scan> Run<'a, S> {
 
     #[inline(always)]
     pub(super) fn push(&mut self, kind: FrameKind, id: u32) {
-        let (bits, slots) = (self.machine.bits.len(), self.machine.slots_used);
+        let (bits, slots) = (self.machine.stack.bits.len(), self.machine.stack.slots_used);
         if let Some(recording) = &mut self.recording {
             let none = Member { wrote: false, last: NONE, member: NONE };
-            recording.push(self.machine.frames.last().map_or(none, Member::of), kind, id);
+            recording.push(self.machine.stack.frames.last().map_or(none, Member::of), kind, id);
         }
-        self.machine.frames.push(Frame {
+        self.machine.stack.frames.push(Frame {
             kind,
             id,
             wrote: false,
@@ -485,17 +491,17 @@ impl<'a, S: Scan> Run<'a, S> {
         let object = &self.program.objects[object as usize];
         let machine = &mut *self.machine;
         if object.words.all() > 0 {
-            machine.bits.resize(machine.bits.len() + object.words.all(), 0);
+            machine.stack.bits.resize(machine.stack.bits.len() + object.words.all(), 0);
         }
-        machine.slots_used += object.slots;
-        if machine.slots.len() < machine.slots_used {
-            machine.slots.resize_with(machine.slots_used, Slot::default);
+        machine.stack.slots_used += object.slots;
+        if machine.stack.slots.len() < machine.stack.slots_used {
+            machine.stack.slots.resize_with(machine.stack.slots_used, Slot::default);
         }
     }
 
     #[inline(always)]
     pub(super) fn pop(&mut self) {
-        if let Some(frame) = self.machine.frames.pop() {
+        if let Some(frame) = self.machine.stack.frames.pop() {
             if let Some(recording) = &mut self.recording {
                 recording.pop(frame.kind, frame.id);
             }
@@ -539,14 +545,14 @@ impl<'a, S: Scan> Run<'a, S> {
     #[inline(always)]
     pub(super) fn reopen_object(&mut self, seen: u64) {
         let machine = &mut *self.machine;
-        let top = machine.frames.last_mut().expect("an element is open");
+        let top = machine.stack.frames.last_mut().expect("an element is open");
         (top.seen, top.withdrawn) = (seen, 0);
         let (bits, slots) = (top.bits, top.slots);
         // Few objects have such bits, and clearing none of them is a costly call to some libraries.
-        if machine.bits.len() > bits {
-            machine.bits[bits..].fill(0);
+        if machine.stack.bits.len() > bits {
+            machine.stack.bits[bits..].fill(0);
         }
-        for slot in &mut machine.slots[slots..machine.slots_used] {
+        for slot in &mut machine.stack.slots[slots..machine.stack.slots_used] {
             slot.clear();
         }
     }
@@ -554,11 +560,11 @@ impl<'a, S: Scan> Run<'a, S> {
     /// Forgets the innermost object.
     #[inline(always)]
     pub(super) fn leave_object(&mut self, top: &Frame) {
-        for slot in &mut self.machine.slots[top.slots..self.machine.slots_used] {
+        for slot in &mut self.machine.stack.slots[top.slots..self.machine.stack.slots_used] {
             slot.clear();
         }
-        self.machine.slots_used = top.slots;
-        self.machine.bits.truncate(top.bits);
+        self.machine.stack.slots_used = top.slots;
+        self.machine.stack.bits.truncate(top.bits);
         self.pop();
     }
 
@@ -572,7 +578,7 @@ impl<'a, S: Scan> Run<'a, S> {
     #[inline(always)]
     pub(super) fn value_done(&mut self, at: usize) {
         loop {
-            let Some(top) = self.machine.frames.last() else {
+            let Some(top) = self.machine.stack.frames.last() else {
                 self.machine.state = State::End;
                 self.learn_end(at);
                 return;
@@ -583,7 +589,7 @@ impl<'a, S: Scan> Run<'a, S> {
                     if let Some(member) = object.members.get(usize::from(top.member)) {
                         for capture in &member.captures {
                             let slot = self.machine.slot(capture);
-                            self.machine.slots[slot].end(at, self.chunk);
+                            self.machine.stack.slots[slot].end(at, self.chunk);
                             if let Some(recording) = &mut self.recording {
                                 recording.end_slot(slot, at);
                             }
@@ -611,12 +617,12 @@ impl<'a, S: Scan> Run<'a, S> {
     /// The innermost frame; asked for only where the state says that there is one.
     #[inline(always)]
     pub(super) fn top(&self) -> &Frame {
-        self.machine.frames.last().expect("this state lies within a frame")
+        self.machine.stack.frames.last().expect("this state lies within a frame")
     }
 
     #[inline(always)]
     pub(super) fn top_mut(&mut self) -> &mut Frame {
-        self.machine.frames.last_mut().expect("this state lies within a frame")
+        self.machine.stack.frames.last_mut().expect("this state lies within a frame")
     }
 
     /// The offset of a place of the chunk in the whole text.

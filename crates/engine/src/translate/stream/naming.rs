@@ -80,22 +80,22 @@ impl<S: Scan> Run<'_, S> {
     /// The id of a name that the plan does not know, if there is room for it.
     fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
         let object = self.top().id as usize;
-        let names = &self.machine.learned.names[object];
+        let names = &self.machine.layout.learned.names[object];
         let found = names.find(name);
-        if found.is_some() || !self.machine.may_learn || !names.has_room_for(name) {
+        if found.is_some() || !self.machine.layout.may_change || !names.has_room_for(name) {
             return found;
         }
-        self.machine.taught = true;
-        Some(Arc::make_mut(&mut self.machine.learned).names[object].add(name))
+        self.machine.layout.is_changed = true;
+        Some(Arc::make_mut(&mut self.machine.layout.learned).names[object].add(name))
     }
 
     /// Marks the name as seen in the innermost object; false when it was.
     pub(super) fn see(&mut self, id: NameId) -> bool {
         let machine = &mut *self.machine;
-        let top = machine.frames.last_mut().expect("a name lies within an object");
+        let top = machine.stack.frames.last_mut().expect("a name lies within an object");
         let word = match usize::from(id / 64).checked_sub(1) {
             None => &mut top.seen,
-            Some(word) => &mut machine.bits[top.bits + word],
+            Some(word) => &mut machine.stack.bits[top.bits + word],
         };
         let bit = 1 << (id % 64);
         let fresh = *word & bit == 0;

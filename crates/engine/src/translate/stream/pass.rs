@@ -132,7 +132,7 @@ impl<S: Scan> Run<'_, S> {
         };
         self.flush();
         let before = self.out.len();
-        let top = self.machine.frames.last().copied();
+        let top = self.machine.stack.frames.last().copied();
         match top.map(|top| top.kind) {
             Some(FrameKind::Object) => {
                 let object = &self.program.objects[self.top().id as usize];

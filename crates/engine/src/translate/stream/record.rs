@@ -1,6 +1,6 @@
 //! A record of what the machine does between two scalars, as operations of an edge.
 
-use super::edge::{EdgeId, EdgeOp, Edit, NOWHERE, NodeId, SlotAt};
+use super::edge::{EdgeId, EdgeOp, Edit, FirstKey, NOWHERE, NodeId, SlotAt};
 use super::frame::{FrameKind, Member};
 use super::names::NameId;
 use switchback_json::scan::WORD_BYTES;
@@ -73,16 +73,11 @@ impl Recording {
 
     /// The name that is checked first, and the operations. `text` starts behind the scalar, `is_copied` says whether that one is
     /// copied, and `resume` from where on the next one is.
-    pub(super) fn ops(
-        self,
-        text: &[u8],
-        is_copied: bool,
-        resume: Option<usize>,
-    ) -> (Option<(u64, u8)>, Vec<EdgeOp>) {
+    pub(super) fn ops(self, text: &[u8], is_copied: bool, resume: Option<usize>) -> (FirstKey, Vec<EdgeOp>) {
         let offset = |at: usize| (at - self.start) as u8;
         let mut writer =
             Writer { text, ops: Vec::new(), from: is_copied.then_some(From::Before), to: 0, gap: Vec::new() };
-        let (mut bit, mut is_first, mut closed) = (None, true, None);
+        let (mut first_key, mut is_first, mut closed) = (FirstKey::default(), true, None);
         for event in &self.events {
             let op = match event {
                 Event::Keep(start, end) => {
@@ -96,7 +91,7 @@ impl Recording {
                 Event::OpenSlot(slot, at) => EdgeOp::OpenSlot(SlotAt { slot: *slot as u16, at: offset(*at) }),
                 Event::EndSlot(slot, at) => EdgeOp::EndSlot(SlotAt { slot: *slot as u16, at: offset(*at) }),
                 Event::See(id, at) if is_first && *id < 64 => {
-                    (bit, is_first) = (Some((1 << id, offset(*at))), false);
+                    (first_key, is_first) = (FirstKey { bit: 1 << id, at: offset(*at) }, false);
                     continue;
                 }
                 // A frame that the edge opens has had no names but those of the edge.
@@ -137,7 +132,7 @@ impl Recording {
             Some(at) => writer.resume(at - self.start),
             None => writer.end(),
         }
-        (bit, writer.ops)
+        (first_key, writer.ops)
     }
 }
 
