@@ -2,10 +2,11 @@
 //! cannot store them. Routes write and read entries; a harvest fills an archive from a side while
 //! that side is available. Storage and sealing of entries are not part of this module.
 
-use super::expr::{Expr, Location};
-use super::route::Route;
-use super::step::Predicate;
-use super::{Key, Origin, SideId};
+use super::expr::Expr;
+use super::json::Key;
+use super::location::Location;
+use super::predicate::Predicate;
+use super::{Origin, SideId};
 
 /// A set of entries. Each has its own key and the time at which it was stored.
 #[derive(Debug)]
@@ -61,22 +62,4 @@ pub struct EachOf {
     pub name: Key,
     /// Place of the list. If it is absent, there are no elements.
     pub list: Location,
-}
-
-/// A procedure that fills archives from one side, page by page.
-#[derive(Debug)]
-pub struct Harvest {
-    /// Name by which operators refer to the harvest.
-    pub name: String,
-    /// Description for the operator.
-    pub about: String,
-    /// The side to read from.
-    pub from: SideId,
-    /// A route of several calls whose only parameter is `page`. Its response is the page; a page
-    /// with fewer than `page_size` elements is the last one.
-    pub route: Route,
-    /// Number of the first page.
-    pub first: i64,
-    /// Number of elements in a full page.
-    pub page_size: u32,
 }

@@ -1,9 +1,10 @@
 //! The examples of a pack, which are its tests. The compiler reads them; `translate::example`
 //! executes them.
 
-use super::body::{Raw, ValueOp};
-use super::route::Loss;
-use super::{Key, Origin, PerSide, SideId};
+use super::body::ValueOp;
+use super::json::{Key, Raw};
+use super::loss::Loss;
+use super::{Origin, PerSide, SideId};
 
 /// One example.
 #[derive(Clone, Debug)]

@@ -2,7 +2,7 @@
 //! translated: the kind of value, and the presence of members. Member values are not checked,
 //! because a contract derived from examples often requires more than its service returns.
 
-use super::body::{Key, Kinds};
+use super::json::{Key, Kinds};
 
 /// The constraint on a streamed body. Only its first bytes are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,12 +6,12 @@
 //! The values of `request.path` and `request.query` have the JSON types that the served contract
 //! declares.
 
-use super::body::{Raw, ValueOp};
+use super::ReasonId;
+use super::body::ValueOp;
 use super::convert::Conversion;
-use super::step::Predicate;
-use super::{Key, ReasonId};
-use jsonpath_rust::parser::model::JpQuery;
-use std::sync::Arc;
+use super::json::{Key, Raw};
+use super::location::Location;
+use super::predicate::Predicate;
 
 /// An expression. If it yields no value (its place is absent), the member that it was meant for is
 /// omitted.
@@ -131,32 +131,4 @@ pub enum NullElse {
     Keep,
     /// Omit the member.
     Absent,
-}
-
-/// A place of the context: its root and a path below it.
-#[derive(Clone, Debug)]
-pub struct Location {
-    /// The path as written in the mapping, for messages.
-    pub text: Arc<str>,
-    /// The parsed path from the root of the context.
-    pub path: Path,
-}
-
-/// A path into the context. Singular paths are evaluated directly. Other paths are evaluated by
-/// jsonpath-rust and yield an array of all matches.
-#[derive(Clone, Debug)]
-pub enum Path {
-    /// Matches at most one value.
-    Singular(Vec<Segment>),
-    /// An RFC 9535 query that may match any number of values.
-    Query(Arc<JpQuery>),
-}
-
-/// One step of a singular path.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Segment {
-    /// The member with this name; absent if the value is not an object.
-    Member(Key),
-    /// The element at this index; negative indices count from the end.
-    Index(i64),
 }

@@ -2,8 +2,8 @@
 //! them: a tree without type names. It has kinds, enumerated values and required fields, but no
 //! bounds (lengths, ranges, patterns).
 
-use super::body::{Key, Raw};
-use super::expr::Location;
+use super::json::{Key, Raw};
+use super::location::Location;
 use std::sync::Arc;
 
 /// The constraints on a value.

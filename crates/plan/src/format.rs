@@ -1,8 +1,8 @@
 //! Body formats. Plans see the same JSON tree for every format that is parsed; an opaque body is
 //! not parsed.
 
-use super::body::Key;
 use super::form::{Form, FormKind};
+use super::json::Key;
 use super::parameter::ListStyle;
 use std::sync::Arc;
 

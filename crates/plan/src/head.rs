@@ -1,11 +1,10 @@
 //! The parts of a message other than its body: address, query, header fields, status.
 
-use super::body::Raw;
 use super::expr::Expr;
 use super::format::BodyFormat;
+use super::json::{Key, Raw};
 use super::parameter::ListStyle;
-use super::route::Effect;
-use super::{HostId, Key, Origin, ReasonId};
+use super::{HostId, Origin, ReasonId};
 use http::header::{self, HeaderName};
 use std::sync::Arc;
 
@@ -140,4 +139,13 @@ pub enum StatusTo {
     Same,
     /// This status.
     Exact(u16),
+}
+
+/// The effect of a call on the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Reads only: may be repeated, shadowed and cancelled.
+    None,
+    /// Changes state: sent at most once, and not cancelled.
+    Write,
 }

@@ -27,20 +27,25 @@ mod expr;
 mod form;
 mod format;
 mod head;
+mod json;
+mod location;
+mod loss;
 mod oauth;
 mod paging;
 mod parameter;
+mod predicate;
 mod reads;
+mod refusal;
 mod report;
 mod route;
 pub mod router;
 mod side;
 mod step;
 
-pub use archive::{Archive, ArchiveId, EachOf, Harvest, Keep, Recall};
+pub use archive::{Archive, ArchiveId, EachOf, Keep, Recall};
 pub use body::{
-    Absent, Again, AttemptOp, BodyPlan, Captured, ChooseBy, ChooseOp, Class, Close, CloseFrom, Emit, Key,
-    Kinds, Member, MemberAction, ObjectOp, Others, Raw, ValueOp,
+    Absent, Again, AttemptOp, BodyPlan, Captured, ChooseBy, ChooseOp, Class, Close, CloseFrom, Emit, Member,
+    MemberAction, ObjectOp, Others, ValueOp,
 };
 pub use compare::{CompareKind, CompareRule, ReadBack};
 pub use credential::{BasicPart, Carrier, Credential, Scheme};
@@ -56,32 +61,36 @@ pub use example::{
 };
 pub use expected::{Expected, Root};
 pub use explain::{explain, explain_event, refusals};
-pub use expr::{Aggregate, Expr, Location, NullElse, Overlay, Path, Segment};
+pub use expr::{Aggregate, Expr, NullElse, Overlay};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use format::{
     BodyFormat, FormFormat, MediaType, MediaTypes, MultipartFormat, PartKind, essence, is_json,
     media_in_range,
 };
 pub use head::{
-    ANSWER_KEEPS, CALL_KEEPS, CallHead, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule, StatusFrom,
-    StatusTo,
+    ANSWER_KEEPS, CALL_KEEPS, CallHead, Effect, HeaderRule, PathPart, QueryFrom, QueryRefusal, QueryRule,
+    StatusFrom, StatusTo,
 };
+pub use json::{Key, Kinds, Raw};
+pub use location::{Location, Path, Segment};
+pub use loss::{Loss, Message, Narrow, Note, NoteKind};
 pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use paging::{LastPage, MemberPath, PagedBy, PagedSide, Paging, Told};
 pub use parameter::{ListStyle, ParameterKind, ParameterShape, Variable};
+pub use predicate::Predicate;
+pub use refusal::{AfterDate, Refusal, RefusePolicy};
 pub use report::{
     ArchiveReport, EventReport, GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport,
     ShapeReport, SideReport, report,
 };
 pub use route::{
-    BodyExpected, Effect, Instead, Loss, Message, Narrow, Note, NoteKind, Operation, Pair, Refusal, Response,
-    ResponseBody, Route, RouteId, RouteKind, Verdict,
+    BodyExpected, Harvest, Instead, Operation, Pair, Response, ResponseBody, Route, RouteId, RouteKind,
+    Verdict,
 };
 pub use side::{HostId, PerSide, SideId};
 pub use step::{
     Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
-    PARAMETER, PageOf, Pages, Poll, Predicate, Promise, Row, Selection, Serve, Step, StepAction, StepCall,
-    Take,
+    PARAMETER, PageOf, Pages, Poll, Promise, Row, Selection, Serve, Step, StepAction, StepCall, Take,
 };
 
 use std::collections::BTreeMap;
@@ -186,28 +195,6 @@ pub struct Reason {
 /// Index into [`Pack::reasons`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct ReasonId(pub u16);
-
-/// The response to refused operations, unless the route overrides it.
-#[derive(Clone, Debug)]
-pub struct RefusePolicy {
-    /// By served side, whether to forward unchanged to that side's upstream if one is configured.
-    pub legacy_forward: PerSide<bool>,
-    /// Status before `after_date`.
-    pub status: u16,
-    /// The date from which `after_status` replaces `status`.
-    pub after_date: Option<AfterDate>,
-    /// Status from `after_date` on.
-    pub after_status: u16,
-}
-
-/// The date from which a refusal is permanent.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum AfterDate {
-    /// `YYYY-MM-DD`, UTC.
-    Day(String),
-    /// The value of this setting (index into [`Pack::settings`]); never if it is not set.
-    Setting(u16),
-}
 
 /// A value that the pack reads from the operator's configuration.
 #[derive(Debug)]

@@ -2,10 +2,12 @@
 
 use super::body::{BodyPlan, Class};
 use super::format::{BodyFormat, MediaTypes};
-use super::head::{CallHead, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
+use super::head::{CallHead, Effect, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
+use super::loss::{Loss, Note};
 use super::parameter::Variable;
+use super::refusal::Refusal;
 use super::step::Serve;
-use super::{AfterDate, CompareRule, HostId, Origin, Paging, ReadBack, ReasonId};
+use super::{CompareRule, HostId, Origin, Paging, ReadBack, SideId};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -147,15 +149,6 @@ pub enum BodyExpected {
     Required,
 }
 
-/// The effect of a call on the service.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// Reads only: may be repeated, shadowed and cancelled.
-    None,
-    /// Changes state: sent at most once, and not cancelled.
-    Write,
-}
-
 /// The ways to answer an operation.
 #[derive(Debug)]
 pub enum RouteKind {
@@ -210,21 +203,6 @@ pub enum ResponseBody {
     Error(BodyPlan),
 }
 
-/// The refusal of an operation or outcome.
-#[derive(Clone, Debug)]
-pub struct Refusal {
-    /// Text for the client.
-    pub reason: ReasonId,
-    /// Whether to forward unchanged to the upstream of the served side if one is configured.
-    pub legacy_forward: bool,
-    /// Status before `after_date`.
-    pub status: u16,
-    /// The date from which `after_status` applies. `None`: `status` applies always.
-    pub after_date: Option<AfterDate>,
-    /// Status from `after_date` on.
-    pub after_status: u16,
-}
-
 /// The degree to which an operation of the served side is preserved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Verdict {
@@ -238,78 +216,20 @@ pub enum Verdict {
     Not,
 }
 
-/// A sentence for the report.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Note {
-    /// The list of the report that it belongs to.
-    pub kind: NoteKind,
-    /// Name of the approximation, listed in the header of responses that use it.
-    pub name: Option<Arc<str>>,
-    /// The sentence from the mapping.
-    pub text: String,
-    /// The line of the mapping that declares it.
-    pub origin: Origin,
-}
-
-impl Note {
-    /// Returns the note for a value that is nested below `step`. Only a note of kind
-    /// [`NoteKind::Despite`] starts with its place in backticks; others are unchanged.
-    #[must_use]
-    pub fn below(self, step: &str) -> Note {
-        let NoteKind::Despite = self.kind else { return self };
-        let Some(place) = self.text.strip_prefix('`') else { return self };
-        let dot = if place.starts_with('[') { "" } else { "." };
-        Note { text: format!("`{step}{dot}{place}"), ..self }
-    }
-}
-
-/// The subject of a note.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum NoteKind {
-    /// A difference that clients may observe.
-    Differs,
-    /// An approximation.
-    Approximate,
-    /// A deviation from a type of the contract.
-    Despite,
-}
-
-/// A field that does not survive.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Loss {
-    /// Name of the side that has the field.
-    pub side: String,
-    /// Place in the body, such as `$[*].size`.
-    pub place: String,
-    /// JSON text that the place always has, because it has no source on the other side. `None`: its
-    /// value is lost.
-    pub instead: Option<String>,
-    /// Whether the constant occurs only when no source was found.
-    pub unless_found: bool,
-    /// Whether only some values, or only the spelling of values, are lost.
-    pub partly: bool,
-    /// The values that the stricter contract does not allow. `None` if the mapping causes the loss.
-    pub narrow: Option<Narrow>,
-    /// The line of the mapping that omits it.
-    pub origin: Origin,
-}
-
-/// Values that the receiving side's contract does not allow.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Narrow {
-    /// Description, such as `values above 100`.
-    pub values: String,
-    /// The only message that the restriction affects; `None` if it affects both.
-    pub only_in: Option<Message>,
-    /// Whether the receiving side has the place, and the other side has no source for it.
-    pub is_of_target: bool,
-}
-
-/// The direction of a message between the sides.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub enum Message {
-    /// From the served side to the called one.
-    Request,
-    /// From the called side back.
-    Answer,
+/// A procedure that fills archives from one side, page by page.
+#[derive(Debug)]
+pub struct Harvest {
+    /// Name by which operators refer to the harvest.
+    pub name: String,
+    /// Description for the operator.
+    pub about: String,
+    /// The side to read from.
+    pub from: SideId,
+    /// A route of several calls whose only parameter is `page`. Its response is the page; a page
+    /// with fewer than `page_size` elements is the last one.
+    pub route: Route,
+    /// Number of the first page.
+    pub first: i64,
+    /// Number of elements in a full page.
+    pub page_size: u32,
 }

@@ -31,7 +31,7 @@ pub use facts::Facts;
 pub use table::Table;
 
 use super::SideId;
-use super::body::{Kinds, Raw};
+use super::json::{Kinds, Raw};
 use std::fmt;
 use std::sync::Arc;
 use switchback_json::Value;
