@@ -5,7 +5,7 @@ use super::finding::{Cause, Comparison, Finding, FindingKind};
 use super::noise::Noise;
 use super::rules::{OperationRules, Source};
 use super::view::{Candidate, View};
-use super::walk::{Part, Walk};
+use super::walk::{Limits, Part, Walk};
 use crate::redact::{Kind, Redactor, Sample};
 use http::HeaderMap;
 use switchback_plan::Disclosed;
@@ -23,21 +23,6 @@ pub const HEADERS: [&str; 8] = [
     "cache-control",
     "www-authenticate",
 ];
-
-/// Bounds of one comparison.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Limits {
-    /// Maximum number of JSON values per body. A body with more is compared by sample.
-    pub nodes: usize,
-    /// Maximum number of findings per comparison. Further ones are only counted.
-    pub findings: usize,
-}
-
-impl Default for Limits {
-    fn default() -> Limits {
-        Limits { nodes: 50_000, findings: 64 }
-    }
-}
 
 /// Compares the two answers that a client would receive.
 pub fn compare(

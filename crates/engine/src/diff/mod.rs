@@ -41,7 +41,7 @@ mod view;
 mod walk;
 
 pub use buffered::{BufferedAnswer, Buffering};
-pub use compare::{HEADERS, Limits, compare};
+pub use compare::{HEADERS, compare};
 pub use counts::Counts;
 pub use finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind, Verdict};
 pub use noise::Noise;
@@ -51,6 +51,7 @@ pub use rules::{OperationRules, Rules};
 pub use settle::{Party, Readings, Settled, Step, is_accepted, settle, settle_unfinished};
 pub use skip::{NotReadBack, SkipReason};
 pub use view::{Candidate, View};
+pub use walk::Limits;
 
 #[cfg(test)]
 mod tests;

@@ -1,7 +1,6 @@
 //! Walks two JSON values in parallel with the tree of rules. Findings are grouped by pattern, kind
 //! and cause, so that a list with a thousand equal differences yields one finding.
 
-use super::compare::Limits;
 use super::finding::{Cause, Comparison, Coverage, Excused, Finding, FindingKind};
 use super::noise::Noise;
 use super::place::{Step, disclosure_at, texts};
@@ -9,6 +8,21 @@ use super::rules::{Expected, Node, OperationRules, Source};
 use crate::redact::{Redactor, is_telling_name};
 use switchback_json::{Object, Value};
 use switchback_plan::Disclosed;
+
+/// Bounds of one comparison.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// Maximum number of JSON values per body. A body with more is compared by sample.
+    pub nodes: usize,
+    /// Maximum number of findings per comparison. Further ones are only counted.
+    pub findings: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        Limits { nodes: 50_000, findings: 64 }
+    }
+}
 
 /// A value, and how much of it was read.
 #[derive(Clone, Copy)]

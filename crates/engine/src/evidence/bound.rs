@@ -21,43 +21,10 @@
 //! phase with new counts.
 
 use super::beta::{incomplete, ln_beta};
-use super::latency::LatencyProof;
 use serde::{Deserialize, Serialize};
 
 /// Bisection steps in the search for a bound, enough for the precision of an `f64`.
 const HALVINGS: u32 = 64;
-
-/// The number of comparisons that count as evidence, and the number of differences among them.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Observed {
-    /// Number of differences.
-    pub different: u64,
-    /// Number of comparisons, including the differences.
-    pub compared: u64,
-}
-
-/// All evidence about an operation in one period, by source. Reads have answers; writes have plans
-/// and effects.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counted {
-    /// Answers of both sides. `compared` includes the unsettled ones. They count for and against an
-    /// operation.
-    pub answers: Observed,
-    /// Answers that differed once without an explanation: either a wrong answer that did not
-    /// repeat, or an unnoticed change of the data. They count against a promotion like differences,
-    /// and have a bound of their own.
-    pub unsettled: u64,
-    /// The latency of both sides compared with the demanded factor. It can only prevent a
-    /// promotion.
-    pub latency: LatencyProof,
-    /// Planned calls of writes, validated against the contract. A wrong plan counts against the
-    /// operation; a correct one does not count for it, because the answer is unknown.
-    pub plans: Observed,
-    /// Effects of writes, read on both sides. They also count only against the operation.
-    pub effects: Observed,
-    /// Writes whose effect was not read back. They are no evidence.
-    pub unexamined: u64,
-}
 
 /// An interval that contains the true rate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]

@@ -27,7 +27,7 @@
 //! A read can be rolled back for differences or for unsettled answers, a write for plans or for
 //! effects. These are two tests of one operation, so each gets half of the error probability.
 
-use super::bound::{Counted, Interval, Observed, Sequence};
+use super::bound::{Interval, Sequence};
 use super::latency::{LatencyMax, LatencyProof, Timed};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -136,6 +136,38 @@ pub enum Basis {
     Plans,
     /// Effects of writes, read on both sides.
     Effects,
+}
+
+/// The number of comparisons that count as evidence, and the number of differences among them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Observed {
+    /// Number of differences.
+    pub different: u64,
+    /// Number of comparisons, including the differences.
+    pub compared: u64,
+}
+
+/// All evidence about an operation in one period, by source. Reads have answers; writes have plans
+/// and effects.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counted {
+    /// Answers of both sides. `compared` includes the unsettled ones. They count for and against an
+    /// operation.
+    pub answers: Observed,
+    /// Answers that differed once without an explanation: either a wrong answer that did not
+    /// repeat, or an unnoticed change of the data. They count against a promotion like differences,
+    /// and have a bound of their own.
+    pub unsettled: u64,
+    /// The latency of both sides compared with the demanded factor. It can only prevent a
+    /// promotion.
+    pub latency: LatencyProof,
+    /// Planned calls of writes, validated against the contract. A wrong plan counts against the
+    /// operation; a correct one does not count for it, because the answer is unknown.
+    pub plans: Observed,
+    /// Effects of writes, read on both sides. They also count only against the operation.
+    pub effects: Observed,
+    /// Writes whose effect was not read back. They are no evidence.
+    pub unexamined: u64,
 }
 
 /// A decision of the gate, with its evidence.

@@ -9,6 +9,6 @@ pub mod bound;
 pub mod gate;
 pub mod latency;
 
-pub use bound::{Counted, Interval, Observed, Sequence, exact_upper};
-pub use gate::{Basis, Decision, Gate, Policy, Stage, Transition, Waiting};
+pub use bound::{Interval, Sequence, exact_upper};
+pub use gate::{Basis, Counted, Decision, Gate, Observed, Policy, Stage, Transition, Waiting};
 pub use latency::{LatencyMax, LatencyProof, QUANTILES, Timed, TimedQuantile};
