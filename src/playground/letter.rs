@@ -17,8 +17,8 @@ use switchback_gateway::retire::UsageInfo;
 use switchback_json::Limits;
 use switchback_plan::router::Found;
 use switchback_plan::{
-    BasicPart, Block, Carrier, End, ExampleEnd, Exchange, HostId, Raw, Route, RouteExample, RouteKind,
-    Scheme, SideId, StepAction, Wanted,
+    BasicPart, Carrier, ExampleEnd, Exchange, HostId, Raw, Route, RouteExample, RouteKind, Scheme, SideId,
+    Wanted,
 };
 
 /// Input of a migration notice.
@@ -308,39 +308,17 @@ fn ends(
         }
         CallsEnd::Answered(_) | CallsEnd::Open => {}
     }
-    let more: Vec<String> = route_calls(route)
-        .into_iter()
-        .filter(|operation| calls.iter().all(|call| *call.operation != **operation))
-        .filter(|operation| !further.contains_key(operation))
-        .collect();
+    let mut more: Vec<&str> = Vec::new();
+    for operation in route.call_heads().map(|head| &*head.operation) {
+        let is_listed = calls.iter().any(|call| *call.operation == *operation);
+        if !is_listed && !further.contains_key(operation) && !more.contains(&operation) {
+            more.push(operation);
+        }
+    }
     if !more.is_empty() {
         lines.push(format!("Depending on the replies, also: {}.", more.join(", ")));
     }
     lines
-}
-
-/// Returns the operations of the other side that a route may call, in its order.
-fn route_calls(route: &Route) -> Vec<String> {
-    let mut operations = Vec::new();
-    match &route.kind {
-        RouteKind::Pair(pair) => operations.push(pair.call.operation.to_string()),
-        RouteKind::Serve(serve) => add_block(&serve.block, &mut operations),
-        RouteKind::Refuse(_) => {}
-    }
-    operations
-}
-
-fn add_block(block: &Block, operations: &mut Vec<String>) {
-    for step in &block.steps {
-        if let StepAction::Call(call) = &step.action
-            && !operations.iter().any(|known| **known == *call.head.operation)
-        {
-            operations.push(call.head.operation.to_string());
-        }
-    }
-    if let End::Decide(decision) = &block.end {
-        decision.outcomes.iter().for_each(|outcome| add_block(&outcome.block, operations));
-    }
 }
 
 /// Returns the example's own reply to a call.

@@ -178,31 +178,19 @@ pub(super) fn because(route: &Route) -> Option<String> {
 
 /// Returns whether the route reads from the archive, and whether it writes to it.
 pub(super) fn uses(route: &Route, archive: super::ArchiveId) -> (bool, bool) {
-    fn block(of: &Block, archive: super::ArchiveId, uses: &mut (bool, bool)) {
-        for step in &of.steps {
-            match &step.action {
-                StepAction::Recall(recall) => uses.0 |= recall.archive == archive,
-                StepAction::Keep(keep) => uses.1 |= keep.archive == archive,
-                StepAction::Call(_) | StepAction::Select(_) | StepAction::Make(_) => {}
-            }
-        }
-        if let End::Decide(decision) = &of.end {
-            decision.outcomes.iter().for_each(|outcome| block(&outcome.block, archive, uses));
-        }
-    }
-    let mut uses = (false, false);
-    if let RouteKind::Serve(serve) = &route.kind {
-        block(&serve.block, archive, &mut uses);
-    }
-    uses
+    let does = |does: fn(&StepAction, super::ArchiveId) -> bool| {
+        route.blocks().flat_map(|block| &block.steps).any(|step| does(&step.action, archive))
+    };
+    let reads =
+        does(|action, archive| matches!(action, StepAction::Recall(recall) if recall.archive == archive));
+    (reads, does(|action, archive| matches!(action, StepAction::Keep(keep) if keep.archive == archive)))
 }
 
 /// Returns the reasons with which the route refuses some or all requests, sorted and without
 /// duplicates.
 pub fn refusals(route: &Route) -> Vec<ReasonId> {
     fn block(of: &Block, reasons: &mut Vec<ReasonId>) {
-        for step in &of.steps {
-            let StepAction::Call(call) = &step.action else { continue };
+        for (_, call) in of.calls() {
             if let OnFail::Refuse(refusal) = &call.on_fail {
                 reasons.push(refusal.reason);
             }
@@ -213,10 +201,8 @@ pub fn refusals(route: &Route) -> Vec<ReasonId> {
                 reasons.push(refusal.reason);
             }
         }
-        match &of.end {
-            End::Refuse(refusal) => reasons.push(refusal.reason),
-            End::Decide(decision) => decision.outcomes.iter().for_each(|o| block(&o.block, reasons)),
-            End::Answer(_) => {}
+        if let End::Refuse(refusal) = &of.end {
+            reasons.push(refusal.reason);
         }
     }
     fn op(of: &ValueOp, reasons: &mut Vec<ReasonId>) {
@@ -251,7 +237,7 @@ pub fn refusals(route: &Route) -> Vec<ReasonId> {
                     reasons.push(refusal.reason);
                 }
             }
-            block(&serve.block, &mut reasons);
+            serve.block.all().for_each(|one| block(one, &mut reasons));
         }
         RouteKind::Pair(pair) => {
             reasons.extend(pair.refused.iter().map(|refused| refused.reason));
@@ -281,23 +267,19 @@ pub(super) fn own_words(route: &Route) -> Vec<(u16, ReasonId)> {
             _ => {}
         }
     }
-    fn answer(of: &Answer, words: &mut Vec<(u16, ReasonId)>) {
-        let mut found = Vec::new();
-        of.body.iter().for_each(|body| texts(body, &mut found));
-        words.extend(found.into_iter().map(|reason| (of.status, reason)));
-    }
     fn block(of: &Block, words: &mut Vec<(u16, ReasonId)>) {
-        for step in &of.steps {
-            if let StepAction::Call(call) = &step.action
-                && let OnFail::Answer(of) = &call.on_fail
-            {
-                answer(of, words);
-            }
-        }
-        match &of.end {
-            End::Answer(of) => answer(of, words),
-            End::Decide(decision) => decision.outcomes.iter().for_each(|o| block(&o.block, words)),
-            End::Refuse(_) => {}
+        let failed = of.calls().filter_map(|(_, call)| match &call.on_fail {
+            OnFail::Answer(answer) => Some(answer),
+            _ => None,
+        });
+        let end = match &of.end {
+            End::Answer(answer) => Some(answer),
+            End::Refuse(_) | End::Decide(_) => None,
+        };
+        for answer in failed.chain(end) {
+            let mut found = Vec::new();
+            answer.body.iter().for_each(|body| texts(body, &mut found));
+            words.extend(found.into_iter().map(|reason| (answer.status, reason)));
         }
     }
     let RouteKind::Serve(serve) = &route.kind else { return Vec::new() };
@@ -307,7 +289,7 @@ pub(super) fn own_words(route: &Route) -> Vec<(u16, ReasonId)> {
             words.push((*status, *reason));
         }
     }
-    block(&serve.block, &mut words);
+    serve.block.all().for_each(|one| block(one, &mut words));
     // Several steps may respond with the same text.
     words.sort_unstable_by_key(|(status, reason)| (*status, reason.0));
     words.dedup();

@@ -247,7 +247,7 @@ impl Reads<'_> {
 
     // All computed values count, even if no write uses them.
     fn note_writes(&mut self, block: &Block) {
-        for step in &block.steps {
+        for step in block.all().flat_map(|block| &block.steps) {
             match &step.action {
                 StepAction::Call(call) if call.head.effect == Effect::Write => {
                     self.call(&call.head);
@@ -257,9 +257,6 @@ impl Reads<'_> {
                 StepAction::Call(_) | StepAction::Select(_) | StepAction::Recall(_) | StepAction::Keep(_) => {
                 }
             }
-        }
-        if let End::Decide(decision) = &block.end {
-            decision.outcomes.iter().for_each(|outcome| self.note_writes(&outcome.block));
         }
     }
 

@@ -6,7 +6,7 @@ use super::head::{CallHead, Effect, HeaderRule, QueryRefusal, StatusFrom, Status
 use super::loss::{Loss, Note};
 use super::parameter::Variable;
 use super::refusal::Refusal;
-use super::step::Serve;
+use super::step::{Block, Serve};
 use super::{CompareRule, HostId, Origin, Paging, ReadBack, SideId};
 use std::sync::Arc;
 use std::time::Duration;
@@ -68,6 +68,24 @@ impl Route {
     /// Returns the route itself, then its alternatives.
     pub fn all(&self) -> impl Iterator<Item = &Route> {
         std::iter::once(self).chain(self.instead.iter().map(|instead| &instead.route))
+    }
+
+    /// Returns the blocks of a route of several calls, outer ones first.
+    pub fn blocks(&self) -> impl Iterator<Item = &Block> {
+        let block = match &self.kind {
+            RouteKind::Serve(serve) => Some(&serve.block),
+            RouteKind::Pair(_) | RouteKind::Refuse(_) => None,
+        };
+        block.into_iter().flat_map(Block::all)
+    }
+
+    /// Returns the heads of all calls that the route may make, in its order.
+    pub fn call_heads(&self) -> impl Iterator<Item = &CallHead> {
+        let pair = match &self.kind {
+            RouteKind::Pair(pair) => Some(&pair.call),
+            RouteKind::Serve(_) | RouteKind::Refuse(_) => None,
+        };
+        pair.into_iter().chain(self.blocks().flat_map(Block::calls).map(|(_, call)| &call.head))
     }
 
     /// Returns the maximum time that its steps wait for jobs of the service; zero if none waits.

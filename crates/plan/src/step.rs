@@ -67,6 +67,20 @@ pub struct Block {
 }
 
 impl Block {
+    /// Returns this block and the blocks of its outcomes, outer ones first.
+    pub fn all(&self) -> Box<dyn Iterator<Item = &Block> + '_> {
+        let outcomes = match &self.end {
+            End::Decide(decision) => &decision.outcomes[..],
+            End::Answer(_) | End::Refuse(_) => &[],
+        };
+        Box::new(std::iter::once(self).chain(outcomes.iter().flat_map(|outcome| outcome.block.all())))
+    }
+
+    /// Returns the calls of its own steps, without those of its outcomes.
+    pub fn calls(&self) -> impl Iterator<Item = (&Step, &StepCall)> {
+        self.steps.iter().filter_map(|step| Some((step, step.call()?)))
+    }
+
     /// Marks the members of replies that a later write depends on as needed, provided that the
     /// contract requires them. Their absence then fails the step, rather than deleting data in the
     /// write.
@@ -95,23 +109,17 @@ impl Block {
     }
 
     /// Returns whether a step from this index on, or an outcome, has an effect on the service.
-    fn writes_from(&self, at: usize) -> bool {
-        let writes =
-            |step: &Step| matches!(&step.action, StepAction::Call(call) if call.head.effect == Effect::Write);
-        let in_outcomes = match &self.end {
-            End::Decide(decision) => decision.outcomes.iter().any(|outcome| outcome.block.writes_from(0)),
-            End::Answer(_) | End::Refuse(_) => false,
-        };
-        in_outcomes || self.steps[at..].iter().any(writes)
+    /// Archives are internal, so storing an entry has none.
+    pub fn writes_from(&self, at: usize) -> bool {
+        let is_write = |call: &StepCall| call.head.effect == Effect::Write;
+        let outcomes = self.all().skip(1).flat_map(Block::calls).map(|(_, call)| call);
+        self.steps.iter().skip(at).filter_map(Step::call).chain(outcomes).any(is_write)
     }
 
     /// Returns the maximum time that its steps wait for jobs of the service, over all outcomes.
     pub fn longest_wait(&self) -> Duration {
         // Steps run one after another, but only one outcome is reached.
-        let waits = self.steps.iter().filter_map(|step| match &step.action {
-            StepAction::Call(call) => call.poll.as_ref().map(|poll| poll.within),
-            _ => None,
-        });
+        let waits = self.calls().filter_map(|(_, call)| Some(call.poll.as_ref()?.within));
         let after = match &self.end {
             End::Decide(decision) => decision.outcomes.iter().map(|one| one.block.longest_wait()).max(),
             End::Answer(_) | End::Refuse(_) => None,
@@ -141,6 +149,16 @@ pub struct Step {
     pub action: StepAction,
     /// The entry of `steps:` that it was compiled from.
     pub origin: Origin,
+}
+
+impl Step {
+    /// Returns the call, if the step makes one.
+    pub fn call(&self) -> Option<&StepCall> {
+        match &self.action {
+            StepAction::Call(call) => Some(call),
+            StepAction::Select(_) | StepAction::Make(_) | StepAction::Recall(_) | StepAction::Keep(_) => None,
+        }
+    }
 }
 
 /// The action of a step.

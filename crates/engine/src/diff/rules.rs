@@ -11,7 +11,7 @@ use switchback_json::{Limits, Value};
 use switchback_plan::{
     Absent, Answer, Block, Close, CloseFrom, CompareKind, CompareRule, Disclosed, Disclosures, End, Expr,
     Loss, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PerSide, ResponseBody, Route, RouteId,
-    RouteKind, SideId, StatusFrom, StatusTo, StepAction, ValueOp,
+    RouteKind, SideId, StatusFrom, StatusTo, ValueOp,
 };
 
 /// All rules of a pack, compiled once when the pack is loaded.
@@ -322,7 +322,9 @@ impl Ground<'_> {
                     add(&mut answers, statuses, node);
                 }
             }
-            RouteKind::Serve(serve) => self.block(&serve.block, route, &mut answers),
+            RouteKind::Serve(serve) => {
+                serve.block.all().for_each(|block| self.block(block, route, &mut answers))
+            }
             RouteKind::Refuse(_) => {}
         }
         add(&mut answers, Statuses::Any, self.error(error, route));
@@ -362,21 +364,15 @@ impl Ground<'_> {
         node
     }
 
-    /// Adds the answers that a block can end with, including those of failed steps.
+    /// Adds the answers that a block itself can end with, including those of failed steps.
     fn block(&self, block: &Block, route: &Route, answers: &mut Vec<(Statuses, Arc<Node>)>) {
-        for step in &block.steps {
-            if let StepAction::Call(call) = &step.action
-                && let OnFail::Answer(answer) = &call.on_fail
-            {
+        for (step, call) in block.calls() {
+            if let OnFail::Answer(answer) = &call.on_fail {
                 self.answer(answer, &step.origin, route, answers);
             }
         }
-        match &block.end {
-            End::Answer(answer) => self.answer(answer, &route.origin, route, answers),
-            End::Refuse(_) => {}
-            End::Decide(decision) => {
-                decision.outcomes.iter().for_each(|outcome| self.block(&outcome.block, route, answers));
-            }
+        if let End::Answer(answer) = &block.end {
+            self.answer(answer, &route.origin, route, answers);
         }
     }
 

@@ -1,7 +1,7 @@
 //! The outcomes of a route, and the rows of its tables, that examples must cover.
 
 use std::fmt;
-use switchback_plan::{Beyond, Block, End, OnFail, Origin, Route, RouteKind, StepAction};
+use switchback_plan::{Beyond, Block, End, OnFail, Origin, Route, RouteKind};
 
 /// A part of a route that a run passed through.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -71,7 +71,7 @@ pub fn ends(route: &Route) -> Vec<Reach> {
 
 fn block_ends(block: &Block, way: &mut Vec<u16>, name: &str, origin: &Origin, reaches: &mut Vec<Reach>) {
     for (at, step) in block.steps.iter().enumerate() {
-        let StepAction::Call(call) = &step.action else { continue };
+        let Some(call) = step.call() else { continue };
         let operation = &call.head.operation;
         let mut reach = |mark, what| reaches.push(Reach { mark, what, origin: step.origin.clone() });
         // Passing the error on is the default and needs no example.

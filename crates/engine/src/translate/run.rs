@@ -7,7 +7,7 @@ mod poll;
 mod serve;
 
 use super::archive::Looking;
-use super::blocks::{block_at, writes};
+use super::blocks::block_at;
 use super::context::Context;
 use super::coverage::Mark;
 use super::failure::{ErrorAnswer, error_answer, failure_status};
@@ -354,7 +354,7 @@ impl Run {
         let Some(RouteKind::Serve(serve)) = self.route_in(&self.pack).map(|route| &route.kind) else {
             return false;
         };
-        block_at(serve, &at.outcomes).is_some_and(|block| writes(block, at.step + 1))
+        block_at(serve, &at.outcomes).is_some_and(|block| block.writes_from(at.step + 1))
     }
 
     fn route_in<'p>(&self, pack: &'p Pack) -> Option<&'p Route> {
