@@ -86,9 +86,8 @@ impl DryRunPack {
         let made = self.made_example(serves, route);
         let example = self.best_example(serves, operation).or(made.as_ref());
         if let RouteKind::Refuse(refusal) = &route.kind {
-            let reason = self.pack.reasons.get(usize::from(refusal.reason.0));
-            let said = reason.and_then(|reason| reason.texts.get(self.pack.languages.first()?)).cloned();
-            let _ = writeln!(text, "   {other} has nothing for it. {}\n", said.unwrap_or_default());
+            let reason = self.pack.reason_text(refusal.reason).unwrap_or_default();
+            let _ = writeln!(text, "   {other} has nothing for it. {reason}\n");
             return;
         }
         let Some(example) = example else {

@@ -282,7 +282,7 @@ impl Begun {
             side: pack.sides[self.serves].name.clone(),
             operation: planned.operation.key.to_string(),
             verdict: planned.verdict.word().to_owned(),
-            route: shown_line(&planned.origin),
+            route: planned.origin.to_string(),
             request: json_of(&self.request.body).unwrap_or(Json::Null),
             ..Ran::default()
         };
@@ -443,7 +443,7 @@ impl MappingLines<'_> {
             body: call.body.as_deref().and_then(json_of),
             parts,
             writes: call.effect == Effect::Write,
-            line: shown_line(&origin),
+            line: origin.to_string(),
             status: None,
             reply: None,
             reply_by: String::new(),
@@ -552,10 +552,6 @@ impl MappingLines<'_> {
         let text = self.file(file).unwrap_or_default();
         text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().trim().to_owned()
     }
-}
-
-fn shown_line(origin: &Origin) -> String {
-    format!("{}:{}", origin.file, origin.line)
 }
 
 fn shown_headers(headers: &HeaderMap) -> Vec<(String, String)> {

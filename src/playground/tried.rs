@@ -231,7 +231,7 @@ impl DryRunPack {
         ExampleRequest {
             side: self.pack.sides[example.serves].name.clone(),
             operation: self.operation_of(example),
-            at: origin.map(|origin: Origin| format!("{}:{}", origin.file, origin.line)).unwrap_or_default(),
+            at: origin.as_ref().map(Origin::to_string).unwrap_or_default(),
             method: example.method.to_string(),
             target: format!("{}{}", self.prefix(example.serves), example.target),
             headers: example.headers.clone(),

@@ -8,7 +8,7 @@ use maud::{Markup, html};
 use switchback_plan::{
     Answer, Block, CallHead, Cell, CheckElse, Decision, Effect, End, Location, Loss, LossReport, OnFail,
     Origin, Pack, PathPart, Predicate, ReasonId, Refusal, Response, ResponseBody, Route, RouteKind, SideId,
-    StatusFrom, StatusTo, Step, StepAction, Verdict, explain, refusals,
+    Step, StepAction, Verdict, explain, refusals,
 };
 
 /// Renders a route as a diagram, followed by the compiler's full explanation.
@@ -59,7 +59,7 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
         @if is_whole && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
         @if !refusals.is_empty() {
             h3 { "Refused" }
-            ul.plain { @for reason in refusals { li { "“" (reason_text(pack, reason)) "”" } } }
+            ul.plain { @for reason in refusals { li { "“" (pack.reason_text(reason).unwrap_or_default()) "”" } } }
         }
         @if !lost.is_empty() {
             h3 { "Fields that do not survive" }
@@ -85,12 +85,6 @@ pub(super) fn tone(verdict: &str) -> Tone {
     }
 }
 
-/// A reason in the first language of the pack.
-fn reason_text(pack: &Pack, id: ReasonId) -> &str {
-    let texts = &pack.reasons[id].texts;
-    pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
-}
-
 struct Drawing<'d> {
     pack: &'d Pack,
     serves: SideId,
@@ -100,7 +94,7 @@ struct Drawing<'d> {
 
 impl Drawing<'_> {
     fn reason(&self, id: ReasonId) -> &str {
-        reason_text(self.pack, id)
+        self.pack.reason_text(id).unwrap_or_default()
     }
 
     fn refusal(&self, refusal: &Refusal) -> Markup {
@@ -218,14 +212,7 @@ fn answer_step(answer: &Answer) -> Markup {
 }
 
 fn response_step(response: &Response) -> Markup {
-    let from = match response.from {
-        StatusFrom::Exact(status) => status.to_string(),
-        StatusFrom::Class(class) => format!("{class}xx"),
-    };
-    let to = match response.to {
-        StatusTo::Same => "the same".to_owned(),
-        StatusTo::Exact(status) => status.to_string(),
-    };
+    let (from, to) = (response.from, response.to);
     let body = match &response.body {
         ResponseBody::Empty => "without a body",
         ResponseBody::Opaque(_) => "with the body as it comes",

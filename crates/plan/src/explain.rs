@@ -5,7 +5,7 @@ use super::{
     CheckElse, ChooseBy, ChooseOp, Close, CloseFrom, Column, Correlate, End, EventName, EventRoute, Events,
     Expr, ListStyle, Location, Loss, LossReport, MediaTypes, MemberAction, ObjectOp, OnFail, Origin, Others,
     Pack, PartKind, PathPart, Predicate, QueryFrom, Raw, ReasonId, Response, ResponseBody, Route, RouteKind,
-    SideId, StatusFrom, StatusTo, Step, StepAction, StepCall, ValueOp,
+    SideId, Step, StepAction, StepCall, ValueOp,
 };
 use std::fmt::Write as _;
 
@@ -308,7 +308,7 @@ struct Text<'p> {
 impl Text<'_> {
     fn line(&mut self, what: &str, origin: Option<&Origin>) {
         let indent = "  ".repeat(self.depth);
-        let place = origin.map(|origin| format!("   ({}:{})", origin.file, origin.line)).unwrap_or_default();
+        let place = origin.map(|origin| format!("   ({origin})")).unwrap_or_default();
         let _ = writeln!(self.out, "{indent}{what}{place}");
     }
 
@@ -321,8 +321,7 @@ impl Text<'_> {
     }
 
     fn reason(&self, id: ReasonId) -> &str {
-        let texts = &self.pack.reasons[id].texts;
-        self.pack.languages.first().and_then(|language| texts.get(language)).map_or("", String::as_str)
+        self.pack.reason_text(id).unwrap_or_default()
     }
 
     fn refusal(&mut self, reason: ReasonId) {
@@ -384,14 +383,7 @@ impl Text<'_> {
     }
 
     fn response(&mut self, response: &Response) {
-        let from = match response.from {
-            StatusFrom::Exact(status) => status.to_string(),
-            StatusFrom::Class(class) => format!("{class}xx"),
-        };
-        let to = match response.to {
-            StatusTo::Same => "the same".to_owned(),
-            StatusTo::Exact(status) => status.to_string(),
-        };
+        let (from, to) = (response.from, response.to);
         match &response.body {
             ResponseBody::Empty => self.line(&format!("answer to {from}: {to}, without a body"), None),
             ResponseBody::Opaque(media) => {

@@ -6,6 +6,7 @@ use super::json::{Key, Raw};
 use super::parameter::ListStyle;
 use super::{HostId, Origin, ReasonId};
 use http::header::{self, HeaderName};
+use std::fmt;
 use std::sync::Arc;
 
 /// Header fields that every translated call copies from the client's request.
@@ -132,6 +133,15 @@ impl StatusFrom {
     }
 }
 
+impl fmt::Display for StatusFrom {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StatusFrom::Exact(status) => write!(out, "{status}"),
+            StatusFrom::Class(class) => write!(out, "{class}xx"),
+        }
+    }
+}
+
 /// The status of the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StatusTo {
@@ -139,6 +149,15 @@ pub enum StatusTo {
     Same,
     /// This status.
     Exact(u16),
+}
+
+impl fmt::Display for StatusTo {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            StatusTo::Same => out.write_str("the same"),
+            StatusTo::Exact(status) => write!(out, "{status}"),
+        }
+    }
 }
 
 /// The effect of a call on the service.

@@ -94,6 +94,7 @@ pub use step::{
 };
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::Arc;
 
 /// A place in the mapping files. Findings and `explain` refer to it.
@@ -103,6 +104,12 @@ pub struct Origin {
     pub file: Arc<str>,
     /// 1-based line number.
     pub line: u32,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}:{}", self.file, self.line)
+    }
 }
 
 /// A compiled pack: two sides, and the plans to serve each of them from the other.
@@ -145,6 +152,14 @@ pub struct Pack {
     pub compared_errors: PerSide<Vec<CompareRule>>,
     /// Disclosure rules for messages, by side.
     pub disclosures: PerSide<Arc<Disclosures>>,
+}
+
+impl Pack {
+    /// Returns a reason in the default language.
+    pub fn reason_text(&self, id: ReasonId) -> Option<&str> {
+        let reason = self.reasons.get(usize::from(id.0))?;
+        reason.texts.get(self.languages.first()?).map(String::as_str)
+    }
 }
 
 /// One side of a pack.

@@ -242,7 +242,7 @@ fn events_report<'p>(pack: &'p Pack, events: &'p Events) -> impl Iterator<Item =
             class,
             correlate: route.delivered().and_then(|told| told.correlate).map(super::explain::correlate),
             lost: route.losses.iter().map(|loss| LossReport::new(pack, loss)).collect(),
-            place: format!("{}:{}", route.origin.file, route.origin.line),
+            place: route.origin.to_string(),
         }
     })
 }
@@ -260,7 +260,7 @@ fn archive(pack: &Pack, archive: &Archive, at: u16) -> ArchiveReport {
         values: archive.side.is_some(),
         read_by: read_by.collect(),
         filled_by: pack.harvests.iter().filter(fills).map(|harvest| harvest.name.clone()).collect(),
-        place: format!("{}:{}", archive.origin.file, archive.origin.line),
+        place: archive.origin.to_string(),
     }
 }
 
@@ -282,7 +282,7 @@ fn setting(pack: &Pack, setting: &Setting, at: u16) -> SettingReport {
         about: setting.about.clone(),
         reading: setting.reading.clone(),
         switches: switches.collect(),
-        place: format!("{}:{}", setting.origin.file, setting.origin.line),
+        place: setting.origin.to_string(),
     }
 }
 
@@ -351,14 +351,11 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
         read_back: super::explain::read_back(pack, route),
         refusals: super::explain::refusals(route)
             .into_iter()
-            .filter_map(|id| pack.reasons[id].texts.get(pack.languages.first()?).cloned())
+            .filter_map(|id| pack.reason_text(id).map(str::to_owned))
             .collect(),
         own_words: super::explain::own_words(route)
             .into_iter()
-            .filter_map(|(status, id)| {
-                let text = pack.reasons[id].texts.get(pack.languages.first()?)?;
-                Some(format!("{status}: {text}"))
-            })
+            .filter_map(|(status, id)| Some(format!("{status}: {}", pack.reason_text(id)?)))
             .collect(),
         instead: route
             .instead
@@ -368,7 +365,7 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
                 operation: operation(pack, serves, &instead.route),
             })
             .collect(),
-        place: format!("{}:{}", route.origin.file, route.origin.line),
+        place: route.origin.to_string(),
     }
 }
 
@@ -421,7 +418,7 @@ fn shape_report(pack: &Pack, shape: &Shape) -> ShapeReport {
             _ => "lens",
         },
         lost: lost.into_iter().map(|loss| LossReport::new(pack, loss)).collect(),
-        place: format!("{}:{}", shape.origin.file, shape.origin.line),
+        place: shape.origin.to_string(),
     }
 }
 

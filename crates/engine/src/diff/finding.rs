@@ -143,15 +143,15 @@ pub enum Cause {
 
 impl Cause {
     pub(super) fn from_value(origin: &Origin) -> Cause {
-        Cause::Made { line: line(origin) }
+        Cause::Made { line: origin.to_string() }
     }
 
     pub(super) fn from_copy(origin: &Origin) -> Cause {
-        Cause::Copied { line: line(origin) }
+        Cause::Copied { line: origin.to_string() }
     }
 
     pub(super) fn no_line(origin: &Origin) -> Cause {
-        Cause::Unmapped { line: line(origin) }
+        Cause::Unmapped { line: origin.to_string() }
     }
 
     /// Returns the responsible line, if the mapping is involved.
@@ -161,10 +161,6 @@ impl Cause {
             Cause::Upstream | Cause::Gateway => None,
         }
     }
-}
-
-fn line(origin: &Origin) -> String {
-    format!("{}:{}", origin.file, origin.line)
 }
 
 impl fmt::Display for Cause {

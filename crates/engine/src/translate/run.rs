@@ -550,7 +550,7 @@ fn no_reply(kind: FailKind, detail: &str, head: &CallHead) -> Fault {
 
 /// Adds the call and its mapping line to a log message.
 fn call_label(detail: &str, head: &CallHead) -> String {
-    format!("{detail}, calling {} ({}:{})", head.operation, head.origin.file, head.origin.line)
+    format!("{detail}, calling {} ({})", head.operation, head.origin)
 }
 
 fn during(head: &CallHead, fault: Fault) -> Fault {
