@@ -38,7 +38,7 @@ pub use limits::Limits;
 pub use object::Object;
 pub use reader::{Container, Reader, Scalar, Sink, Validator, validate};
 pub use utf8::Utf8Checker;
-pub use value::{Array, Number, Str, Value};
+pub use value::{Array, Number, Str, Value, ValueBuilder};
 
 #[cfg(test)]
 mod tests;

@@ -45,7 +45,7 @@ pub struct Array(Vec<Value>);
 impl Value {
     /// Reads exactly one value.
     pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, Error> {
-        let mut reader = Reader::new(Builder::default(), *limits);
+        let mut reader = Reader::new(ValueBuilder::default(), *limits);
         reader.feed(text)?;
         let empty = Error::new(text.len() as u64, ErrorKind::UnexpectedEnd);
         reader.finish()?.done.ok_or(empty)
@@ -236,7 +236,7 @@ impl Clone for Value {
             Value::Number(value) => Value::Number(value.clone()),
             Value::String(value) => Value::String(value.clone()),
             Value::Array(_) | Value::Object(_) => {
-                let mut builder = Builder::default();
+                let mut builder = ValueBuilder::default();
                 self.tell(&mut builder).expect("names within one object of a value are different");
                 builder.done.expect("a value tells one whole value")
             }
@@ -461,9 +461,9 @@ impl<'a> IntoIterator for &'a Array {
     }
 }
 
-/// Builds a value from what a reader tells.
+/// A [`Sink`] that builds a value. It keeps the values read so far if the reader stops early.
 #[derive(Default)]
-struct Builder {
+pub struct ValueBuilder {
     open: Vec<Open>,
     done: Option<Value>,
 }
@@ -473,7 +473,26 @@ enum Open {
     Object { members: Object, key: Option<Str> },
 }
 
-impl Builder {
+impl Open {
+    fn into_value(self) -> Value {
+        match self {
+            Open::Array(values) => Value::Array(values),
+            Open::Object { members, .. } => Value::Object(members),
+        }
+    }
+}
+
+impl ValueBuilder {
+    /// Returns the value as far as it was read, and the number of its containers, from the root
+    /// down along the last children, that were not read to their end. `None` if there is no value.
+    pub fn finish_open(mut self) -> Option<(Value, usize)> {
+        let open = self.open.len();
+        while let Some(container) = self.open.pop() {
+            self.add(container.into_value()).ok()?;
+        }
+        Some((self.done?, open))
+    }
+
     fn add(&mut self, value: Value) -> Result<(), ErrorKind> {
         match self.open.last_mut() {
             None => self.done = Some(value),
@@ -487,7 +506,7 @@ impl Builder {
     }
 }
 
-impl Sink for Builder {
+impl Sink for ValueBuilder {
     fn open(&mut self, container: Container) -> Result<(), ErrorKind> {
         self.open.push(match container {
             Container::Array => Open::Array(Array::new()),
@@ -518,8 +537,7 @@ impl Sink for Builder {
 
     fn close(&mut self, _: Container) -> Result<(), ErrorKind> {
         match self.open.pop() {
-            Some(Open::Array(values)) => self.add(Value::Array(values)),
-            Some(Open::Object { members, .. }) => self.add(Value::Object(members)),
+            Some(container) => self.add(container.into_value()),
             None => Ok(()),
         }
     }

@@ -3,9 +3,7 @@
 
 use bytes::{Bytes, BytesMut};
 use sha2::{Digest, Sha256};
-use switchback_json::{
-    Array, Container, ErrorKind, Limit, Limits, Number, Object, Reader, Scalar, Sink, Str, Value,
-};
+use switchback_json::{Container, ErrorKind, Limit, Limits, Reader, Scalar, Sink, Value, ValueBuilder};
 
 /// A body that is still being received.
 pub struct Buffering {
@@ -84,8 +82,9 @@ impl BufferedAnswer {
         if self.is_empty() {
             return Content::Empty;
         }
-        let mut tree = Tree::default();
-        let mut reader = Reader::new(TreeSink { tree: &mut tree, nodes_left: nodes_max }, TREE_LIMITS);
+        let mut builder = ValueBuilder::default();
+        let sink = BoundedSink { builder: &mut builder, nodes_left: nodes_max };
+        let mut reader = Reader::new(sink, TREE_LIMITS);
         let end = reader.feed(&self.start).and_then(|()| match self.is_whole() {
             true => reader.finish().map(drop),
             false => Ok(()),
@@ -93,7 +92,10 @@ impl BufferedAnswer {
         match end {
             // A reached limit yields a sample; any other error means that the body is not JSON.
             Err(error) if !error.is_limit() => Content::Other,
-            end => tree.finish(end.is_ok() && self.is_whole()),
+            end => match builder.finish_open() {
+                Some((value, open)) => Content::Json { value, open, whole: end.is_ok() && self.is_whole() },
+                None => Content::Unread,
+            },
         }
     }
 }
@@ -126,95 +128,36 @@ pub(super) enum Content {
     Unread,
 }
 
-/// A partial value under construction.
-#[derive(Default)]
-struct Tree {
-    open: Vec<Open>,
-    done: Option<Value>,
-}
-
-enum Open {
-    Array(Array),
-    Object { members: Object, key: Option<Str> },
-}
-
-impl Tree {
-    fn add(&mut self, value: Value) -> Result<(), ErrorKind> {
-        match self.open.last_mut() {
-            None => self.done = Some(value),
-            Some(Open::Array(values)) => values.push(value),
-            Some(Open::Object { members, key }) => {
-                let key = key.take().expect("a reader tells a name before each value of an object");
-                members.insert_new(key, value).map_err(|_| ErrorKind::DuplicateMember)?;
-            }
-        }
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<(), ErrorKind> {
-        match self.open.pop().expect("a reader closes what it opened") {
-            Open::Array(values) => self.add(Value::Array(values)),
-            Open::Object { members, .. } => self.add(Value::Object(members)),
-        }
-    }
-
-    fn finish(mut self, whole: bool) -> Content {
-        let open = self.open.len();
-        // Close the containers that were not read to their end, so that the value is complete.
-        while !self.open.is_empty() {
-            if self.close().is_err() {
-                return Content::Other;
-            }
-        }
-        match self.done {
-            Some(value) => Content::Json { value, open, whole },
-            None => Content::Unread,
-        }
-    }
-}
-
-/// A sink that borrows the tree it builds, so that the tree survives a parse that stops early.
-struct TreeSink<'t> {
-    tree: &'t mut Tree,
+/// A sink that counts the values. It borrows the builder, so that its value survives a parse that
+/// stops early.
+struct BoundedSink<'b> {
+    builder: &'b mut ValueBuilder,
     nodes_left: usize,
 }
 
-impl TreeSink<'_> {
+impl BoundedSink<'_> {
     fn count(&mut self) -> Result<(), ErrorKind> {
         self.nodes_left = self.nodes_left.checked_sub(1).ok_or(ErrorKind::Limit(Limit::Nodes))?;
         Ok(())
     }
 }
 
-impl Sink for TreeSink<'_> {
+impl Sink for BoundedSink<'_> {
     fn open(&mut self, container: Container) -> Result<(), ErrorKind> {
         self.count()?;
-        self.tree.open.push(match container {
-            Container::Array => Open::Array(Array::new()),
-            Container::Object => Open::Object { members: Object::new(), key: None },
-        });
-        Ok(())
+        self.builder.open(container)
     }
 
     fn key(&mut self, raw: &str) -> Result<(), ErrorKind> {
-        if let Some(Open::Object { key, .. }) = self.tree.open.last_mut() {
-            *key = Str::from_raw(raw);
-        }
-        Ok(())
+        self.builder.key(raw)
     }
 
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), ErrorKind> {
         self.count()?;
-        let value = match scalar {
-            Scalar::Null => Value::Null,
-            Scalar::Bool(value) => Value::Bool(value),
-            Scalar::Number(text) => Value::Number(Number::from_text(text).ok_or(ErrorKind::InvalidNumber)?),
-            Scalar::String(raw) => Value::String(Str::from_raw(raw).ok_or(ErrorKind::InvalidEscape)?),
-        };
-        self.tree.add(value)
+        self.builder.scalar(scalar)
     }
 
-    fn close(&mut self, _: Container) -> Result<(), ErrorKind> {
-        self.tree.close()
+    fn close(&mut self, container: Container) -> Result<(), ErrorKind> {
+        self.builder.close(container)
     }
 }
