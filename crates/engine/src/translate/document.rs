@@ -38,19 +38,7 @@ pub fn document(
     limits: &Limits,
     out: &mut Vec<u8>,
 ) -> Result<(), TranslateError> {
-    run(op, input, Walk { env: *env, make_up: true }, limits, out)
-}
-
-/// Like [`document`], but writes only values from the source or supplied ones, without constants,
-/// defaults or settings. An overlay may replace old values by the result.
-pub(super) fn document_of_source(
-    op: &ValueOp,
-    input: &[u8],
-    env: &Env<'_>,
-    limits: &Limits,
-    out: &mut Vec<u8>,
-) -> Result<(), TranslateError> {
-    run(op, input, Walk { env: *env, make_up: false }, limits, out)
+    translate(op, input, Walk { env: *env, make_up: true }, limits, out)
 }
 
 /// Appends the translation of a part of a body, which must be a single value. Returns whether any
@@ -66,7 +54,9 @@ pub(super) fn part(
     Walk { env: *env, make_up: true }.value(op, input, out)
 }
 
-fn run(
+/// Like [`document`]. Without [`Walk::make_up`], it writes only values from the source or supplied
+/// ones, so that an overlay may replace old values by the result.
+pub(super) fn translate(
     op: &ValueOp,
     input: &[u8],
     walk: Walk<'_>,
@@ -97,10 +87,10 @@ fn run(
 
 /// Walks a tree of operations and a body in parallel. All methods return whether they wrote output.
 #[derive(Clone, Copy)]
-struct Walk<'a> {
-    env: Env<'a>,
+pub(super) struct Walk<'a> {
+    pub env: Env<'a>,
     /// Whether constants, defaults and settings are written.
-    make_up: bool,
+    pub make_up: bool,
 }
 
 impl Walk<'_> {

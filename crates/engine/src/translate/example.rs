@@ -3,7 +3,7 @@
 
 use super::coverage::{Mark, Reach, ends};
 use super::difference::{Difference, compare};
-use super::document::{Env, document, document_of_source};
+use super::document::{Env, Walk, document, translate};
 use super::language::negotiate;
 use super::parts;
 use super::request::{Request, decode_query, query_pairs};
@@ -607,8 +607,8 @@ impl Trial<'_> {
         if let Some(back) = &shape.to[from] {
             let back_with = |make_up: bool| {
                 let mut out = Vec::new();
-                let translate = if make_up { document } else { document_of_source };
-                translate(&back.op, &target, &env, &Limits::DOCUMENT, &mut out).map(|()| own_bytes(&out))
+                let walk = Walk { env, make_up };
+                translate(&back.op, &target, walk, &Limits::DOCUMENT, &mut out).map(|()| own_bytes(&out))
             };
             match (back_with(false), back_with(true)) {
                 (Ok(stated), Ok(whole)) => {

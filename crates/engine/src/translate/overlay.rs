@@ -10,7 +10,7 @@
 //! (null where the other side omits the member, null for an object that is split up, or a type that
 //! selects another place), the old value is removed.
 
-use super::document::{Env, document, document_of_source};
+use super::document::{Env, Walk, document, translate};
 use super::error::{TranslateError, kind_name};
 use switchback_json::raw::{self, Kind};
 use switchback_json::{Limits, Object, Value};
@@ -44,7 +44,7 @@ pub fn put(
     // Translate twice: values from the source override the old value, whereas defaults only fill
     // gaps.
     let (mut stated, mut whole) = (Vec::new(), Vec::new());
-    document_of_source(op, &text, env, limits, &mut stated)?;
+    translate(op, &text, Walk { env: *env, make_up: false }, limits, &mut stated)?;
     document(op, &text, env, limits, &mut whole)?;
     // Remove stated absences first, so that only a default can replace the old value.
     take_away(op, source, &mut base);
