@@ -12,9 +12,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::har::{self, Exchange};
 use switchback_engine::translate::sources::{Source, Traced, leaves, source_of};
-use switchback_engine::translate::{
-    self, Answer, Call, Event, FailKind, Next, Run, gateway_error, negotiate,
-};
+use switchback_engine::translate::{self, Answer, Call, Event, FailKind, Next, Run, negotiate};
 use switchback_gateway::capture::Redaction;
 use switchback_json::{Limits, Value};
 use switchback_plan::router::Found;
@@ -336,16 +334,12 @@ impl Begun {
                 Ok(Next::Refuse(refused)) => {
                     let has_own = tried.served.upstreams.iter().any(|(name, _)| *name == ran.side);
                     ran.is_forwarded = refused.refusal.legacy_forward && !refused.wrote && has_own;
-                    let style = &pack.errors[self.serves];
-                    let body = style.body("refused", refused.refusal.status, &refused.text);
-                    ran.answer = Some(lines.ours(style.status_for(refused.refusal.status), &body, true));
+                    ran.answer = Some(gateway_answer(&refused.answer(pack, self.serves), true));
                     return ran;
                 }
                 Err(fault) => {
-                    let (status, text) = gateway_error(pack, self.serves, fault.kind.name(), self.language);
-                    let style = &pack.errors[self.serves];
-                    let body = style.body(fault.kind.name(), status, &text);
-                    ran.answer = Some(lines.ours(style.status_for(status), &body, false));
+                    let answer = fault.answer(pack, self.serves, self.language);
+                    ran.answer = Some(gateway_answer(&answer, false));
                     ran.fault = Some(fault.to_string());
                     return ran;
                 }
@@ -461,12 +455,6 @@ impl MappingLines<'_> {
         }
     }
 
-    /// Builds an answer of the gateway, in the pack's error format.
-    fn ours(&self, status: u16, body: &[u8], refused: bool) -> RanAnswer {
-        let body = json_of(body);
-        RanAnswer { status, headers: Vec::new(), body, parts: Vec::new(), refused }
-    }
-
     fn parts(&self, body: Option<&[u8]>, traced: Option<&Traced>) -> Vec<TracedField> {
         let Some(body) = body.and_then(|body| Value::parse(body, &Limits::DOCUMENT).ok()) else {
             return Vec::new();
@@ -552,6 +540,12 @@ impl MappingLines<'_> {
         let text = self.file(file).unwrap_or_default();
         text.lines().nth(line.saturating_sub(1) as usize).unwrap_or_default().trim().to_owned()
     }
+}
+
+/// Returns an answer of the gateway, which has no sources.
+fn gateway_answer(answer: &Answer, refused: bool) -> RanAnswer {
+    let body = answer.body.as_deref().and_then(json_of);
+    RanAnswer { status: answer.status, headers: Vec::new(), body, parts: Vec::new(), refused }
 }
 
 fn shown_headers(headers: &HeaderMap) -> Vec<(String, String)> {

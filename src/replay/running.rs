@@ -308,25 +308,19 @@ impl ReplayRun<'_> {
         if refused.refusal.legacy_forward && was_forwarded {
             return self.outcome(Err(UnknownReason::Forwarded));
         }
-        let answer = self.in_our_words("refused", refused.refusal.status, &refused.text);
+        let answer = refused.answer(&self.replayer.pack, self.at.serves);
         self.over(&answer)
     }
 
     fn fault(&mut self, fault: &Fault) -> ReplayOutcome {
-        let (status, text) =
-            gateway_error(&self.replayer.pack, self.at.serves, fault.kind.name(), self.language);
+        let pack = &self.replayer.pack;
+        let (status, _) = gateway_error(pack, self.at.serves, fault.kind.name(), self.language);
         let was_fault = self.exchange.response.as_ref().is_some_and(|answer| answer.status == status);
         if !was_fault {
             self.changes.push(ReplayChange::Fault { detail: fault.to_string() });
         }
-        let answer = self.in_our_words(fault.kind.name(), status, &text);
+        let answer = fault.answer(pack, self.at.serves, self.language);
         self.over(&answer)
-    }
-
-    fn in_our_words(&self, kind: &str, status: u16, text: &str) -> Answer {
-        let style = &self.replayer.pack.errors[self.at.serves];
-        let body = style.body(kind, status, text).into();
-        Answer { status: style.status_for(status), body: Some(body), ..Answer::default() }
     }
 
     fn outcome(&mut self, answer: Result<&Answer, UnknownReason>) -> ReplayOutcome {

@@ -9,7 +9,7 @@ use super::parts;
 use super::request::{Request, decode_query, query_pairs};
 use super::run::Run;
 use super::settings::Settings;
-use super::text::gateway_error;
+use super::text::gateway_answer;
 use super::turn::{Answer, Call, Entries, Entry, Event, Lookup, Next, Reply};
 use super::urlencoded;
 use bytes::Bytes;
@@ -238,7 +238,7 @@ impl Trial<'_> {
                     Found::Bad(_) => "bad_path",
                     _ => "not_found",
                 };
-                let answer = self.gateway_answer(example.serves, kind, language);
+                let answer = gateway_answer(self.pack, example.serves, kind, language);
                 return self.end(Ended::Answered(answer), &example.exchange);
             }
         };
@@ -376,14 +376,14 @@ impl Trial<'_> {
                 Ok(Next::Answer(answer)) => break Ended::Answered(answer),
                 Ok(Next::Refuse(refused)) => {
                     let reason = self.pack.reasons.get(usize::from(refused.refusal.reason.0));
-                    let answer = self.answer_with(served, "refused", refused.refusal.status, &refused.text);
+                    let answer = refused.answer(self.pack, served);
                     break Ended::Refused(
                         reason.map_or_else(String::new, |reason| reason.name.clone()),
                         answer,
                     );
                 }
                 Err(fault) => {
-                    let answer = self.gateway_answer(served, fault.kind.name(), language);
+                    let answer = fault.answer(self.pack, served, language);
                     // An example may expect an error of the gateway itself.
                     if !self.expects(exchange, answer.status) {
                         self.problem(format!("the request ends in a fault: {fault}"), Vec::new());
@@ -560,17 +560,6 @@ impl Trial<'_> {
         if !differences.is_empty() {
             self.problem("the body of the answer is another one", differences);
         }
-    }
-
-    fn gateway_answer(&self, served: SideId, kind: &str, language: usize) -> Answer {
-        let (status, text) = gateway_error(self.pack, served, kind, language);
-        self.answer_with(served, kind, status, &text)
-    }
-
-    fn answer_with(&self, served: SideId, kind: &str, status: u16, text: &str) -> Answer {
-        let style = &self.pack.errors[served];
-        let body = style.body(kind, status, text);
-        Answer { status: style.status_for(status), body: Some(body.into()), ..Answer::default() }
     }
 
     fn shape(&mut self, example: &ShapeExample) {

@@ -1,5 +1,7 @@
 //! Human-readable texts: reasons in the client's language, and texts of the gateway's own errors.
 
+use super::fault::Fault;
+use super::turn::{Answer, Refused};
 use switchback_plan::{GATEWAY_ERRORS, Pack, ReasonId, SideId};
 
 /// Returns a reason in a language (index into [`Pack::languages`], with fallback to the default
@@ -45,4 +47,30 @@ pub fn gateway_error(pack: &Pack, served: SideId, kind: &str, language: usize) -
     let status = pack.errors[served].statuses.get(kind).copied().unwrap_or(status);
     let own = pack.errors[served].texts.get(kind).map(|reason| text(pack, *reason, language, &[]));
     (status, own.unwrap_or_else(|| english.to_owned()))
+}
+
+/// Returns the answer with such an error, in the style of the served side.
+pub(super) fn gateway_answer(pack: &Pack, served: SideId, kind: &str, language: usize) -> Answer {
+    let (status, text) = gateway_error(pack, served, kind, language);
+    styled_answer(pack, served, kind, status, &text)
+}
+
+fn styled_answer(pack: &Pack, served: SideId, kind: &str, status: u16, text: &str) -> Answer {
+    let style = &pack.errors[served];
+    let body = style.body(kind, status, text);
+    Answer { status: style.status_for(status), body: Some(body.into()), ..Answer::default() }
+}
+
+impl Refused {
+    /// Returns the answer for clients without a legacy service that could answer instead.
+    pub fn answer(&self, pack: &Pack, served: SideId) -> Answer {
+        styled_answer(pack, served, "refused", self.refusal.status, &self.text)
+    }
+}
+
+impl Fault {
+    /// Returns the gateway's answer to the client.
+    pub fn answer(&self, pack: &Pack, served: SideId, language: usize) -> Answer {
+        gateway_answer(pack, served, self.kind.name(), language)
+    }
 }
