@@ -52,7 +52,6 @@ pub struct ReplayRun<'r> {
     exchange: &'r Exchange,
     at: super::judge::ExchangeRoute,
     run: Run,
-    effect: Effect,
     language: usize,
     operation: String,
     calls: Vec<String>,
@@ -123,7 +122,6 @@ impl Replayer {
             at: super::judge::ExchangeRoute { serves, route },
             run: Run::new(pack, serves, route, request, settings, Limits::DOCUMENT)
                 .with_pages(Arc::new(RecordedPages::from_url(&exchange.request.url))),
-            effect: planned.operation.effect,
             language,
             operation,
             calls: Vec::new(),
@@ -151,7 +149,7 @@ impl Replayer {
 impl ReplayRun<'_> {
     /// Returns the effect of the operation on the service.
     pub fn effect(&self) -> Effect {
-        self.effect
+        self.replayer.pack.directions[self.at.serves].routes[self.at.route].operation.effect
     }
 
     /// Limits the comparison to the answer, for live replays.

@@ -6,7 +6,7 @@ use super::form;
 use super::reply::{foreign_error, is_of_another};
 use super::settings::Settings;
 use super::text::gateway_error;
-use super::turn::Reply;
+use super::turn::{Failed, Reply};
 use super::value::constant;
 use http::HeaderMap;
 use switchback_json::{Limits, Value};
@@ -22,8 +22,8 @@ pub struct ErrorAnswer {
 }
 
 /// Returns the answer to an error of the other side: its body translated by `op` if the result
-/// conforms to the served contract, otherwise the gateway's text for the status. Returns a log
-/// message as `Err` for a 401 that did not originate from the service itself: an intermediary
+/// conforms to the served contract, otherwise the gateway's text for the status. Returns an error
+/// for a 401 that did not originate from the service itself: an intermediary
 /// rejected the gateway's credentials, which does not concern the client's.
 pub fn error_answer(
     pack: &Pack,
@@ -33,7 +33,7 @@ pub fn error_answer(
     language: usize,
     limits: &Limits,
     reply: &Reply,
-) -> Result<ErrorAnswer, String> {
+) -> Result<ErrorAnswer, Failed> {
     let mut out = Vec::new();
     let translated = document(op, &reply.body, &Env::new(settings), limits, &mut out);
     let form = pack.errors[served].form.as_ref();
@@ -51,7 +51,7 @@ pub fn error_answer(
     let foreign = foreign_error(reply.status, &reply.headers, &reply.body);
     let is_of_another = is_of_another(reply);
     if is_of_another && reply.status == 401 {
-        return Err(foreign);
+        return Err(Failed::broken(foreign));
     }
     let kind = if is_of_another { kind_of_foreign(reply.status) } else { kind_of_status(reply.status) };
     let (_, text) = gateway_error(pack, served, kind, language);

@@ -1,6 +1,7 @@
 //! Collects several replies into one value: the pages of a list, or a reply for each element of a
 //! list. Makes no calls itself; the run passes in the replies.
 
+use super::turn::Failed;
 use switchback_json::{Object, Value};
 use switchback_plan::{Each, Pages};
 
@@ -23,10 +24,10 @@ pub(super) enum After {
 }
 
 impl Paged {
-    /// Adds a page. The error is a text for the log.
-    pub(super) fn add(&mut self, page: Option<Value>, pages: &Pages) -> Result<After, String> {
+    /// Adds a page.
+    pub(super) fn add(&mut self, page: Option<Value>, pages: &Pages) -> Result<After, Failed> {
         let Some(Value::Array(page)) = page else {
-            return Err("a page that is no array".into());
+            return Err(Failed::broken("a page that is no array"));
         };
         // An incomplete page is the last one, which saves a call for an empty page.
         let is_short = u32::try_from(page.len()).is_ok_and(|len| len < pages.size);

@@ -3,6 +3,7 @@
 
 use super::fault::{Fault, FaultKind};
 use super::reply::body_type;
+use super::turn::Failed;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use switchback_plan::{BodyFormat, MediaType, MediaTypes, Pair, Response, ResponseBody};
 
@@ -65,10 +66,10 @@ pub fn answer(
     reply: &HeaderMap,
     is_empty: bool,
     headers: &mut HeaderMap,
-) -> Result<(), String> {
+) -> Result<(), Failed> {
     if !is_empty {
         let named = media_type(media, reply, true).map_err(|_| {
-            format!("a success with {}, which is no answer of the contract", body_type(reply))
+            Failed::broken(format!("a success with {}, which is no answer of the contract", body_type(reply)))
         })?;
         if let Some(named) = named {
             headers.insert(header::CONTENT_TYPE, named);

@@ -106,9 +106,9 @@ enum Failure {
     Late(Failed, Duration),
 }
 
-impl Failure {
-    fn broken(detail: String) -> Failure {
-        Failure::None(Failed { kind: FailKind::Broken, detail })
+impl From<Failed> for Failure {
+    fn from(failed: Failed) -> Failure {
+        Failure::None(failed)
     }
 }
 
@@ -267,7 +267,7 @@ impl Run {
                     self.pair_answer(route, pair, &reply)
                 }
                 (RouteKind::Pair(pair), State::Paired, Event::Failed(failed)) => {
-                    Err(no_reply(failed.kind, &failed.detail, &pair.call).into())
+                    Err(no_reply(failed, &pair.call).into())
                 }
                 (RouteKind::Serve(serve), State::Fresh, Event::Start) => self.begin(route, serve),
                 (RouteKind::Serve(serve), State::Serving(at), Event::Reply(reply)) => {
@@ -462,7 +462,7 @@ impl Run {
         refused(&self.pack, self.request.language, refusal, wrote)
     }
 
-    fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Result<ErrorAnswer, String> {
+    fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Result<ErrorAnswer, Failed> {
         let (served, language) = (self.direction, self.request.language);
         error_answer(&self.pack, served, op, &self.settings, language, &self.limits, reply)
     }
@@ -537,7 +537,7 @@ fn call(head: &CallHead, step: u32, target: String, mut headers: HeaderMap, body
     }
 }
 
-fn no_reply(kind: FailKind, detail: &str, head: &CallHead) -> Fault {
+fn no_reply(Failed { kind, detail }: Failed, head: &CallHead) -> Fault {
     let (kind, words) = match kind {
         FailKind::Unreachable => (FaultKind::UpstreamUnreachable, "no connection"),
         FailKind::Timeout => (FaultKind::UpstreamTimeout, "no reply in time"),

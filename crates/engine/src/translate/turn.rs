@@ -59,6 +59,13 @@ pub struct Failed {
     pub detail: String,
 }
 
+impl Failed {
+    /// Returns the failure for a reply that cannot be used.
+    pub fn broken(detail: impl Into<String>) -> Failed {
+        Failed { kind: FailKind::Broken, detail: detail.into() }
+    }
+}
+
 /// The reason why a call got no usable reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FailKind {

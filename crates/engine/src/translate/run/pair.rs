@@ -14,7 +14,7 @@ use crate::translate::reply::{
     begins_as_json, body_type, foreign_success, is_usable_redirect, redirect, unlisted_part,
 };
 use crate::translate::sources::{self, Traced};
-use crate::translate::turn::{Call, FailKind, Next, Reply};
+use crate::translate::turn::{Call, Failed, Next, Reply};
 use crate::translate::urlencoded;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
@@ -55,12 +55,12 @@ impl Run {
         Ok(Next::Call(call))
     }
 
-    /// Converts the body of a successful reply to JSON. The error describes an unexpected body.
+    /// Converts the body of a successful reply to JSON.
     pub(super) fn decode_reply<'r>(
         &self,
         head: &CallHead,
         reply: &'r Reply,
-    ) -> Result<Cow<'r, Reply>, String> {
+    ) -> Result<Cow<'r, Reply>, Failed> {
         let BodyFormat::Form(form) = &head.answers else { return Ok(Cow::Borrowed(reply)) };
         if !(200..300).contains(&reply.status) || reply.body.is_empty() {
             return Ok(Cow::Borrowed(reply));
@@ -69,13 +69,13 @@ impl Run {
         let named = reply.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_named = |named: &str| named.eq_ignore_ascii_case(BodyFormat::FORM) || named == "text/plain";
         if named.is_some_and(|named| !is_named(essence(named))) {
-            return Err(format!(
-                "a success with {}, which is no answer of the contract",
-                body_type(&reply.headers)
-            ));
+            let named = body_type(&reply.headers);
+            return Err(Failed::broken(format!(
+                "a success with {named}, which is no answer of the contract"
+            )));
         }
         let mut out = Vec::with_capacity(reply.body.len() * 2);
-        urlencoded::decode(form, &reply.body, &self.limits, &mut out)?;
+        urlencoded::decode(form, &reply.body, &self.limits, &mut out).map_err(Failed::broken)?;
         let mut headers = reply.headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::JSON));
         Ok(Cow::Owned(Reply { status: reply.status, headers, body: out.into() }))
@@ -96,28 +96,26 @@ impl Run {
     }
 
     pub(super) fn pair_answer(&mut self, route: &Route, pair: &Pair, reply: &Reply) -> Result<Next, Stop> {
-        let spelt = self
-            .decode_reply(&pair.call, reply)
-            .map_err(|detail| no_reply(FailKind::Broken, &detail, &pair.call))?;
+        let broken = |detail: String| no_reply(Failed::broken(detail), &pair.call);
+        let spelt = self.decode_reply(&pair.call, reply).map_err(|failed| no_reply(failed, &pair.call))?;
         let reply = spelt.as_ref();
         if let Some(detail) = unlisted_part(reply.status, &pair.call) {
-            return Err(no_reply(FailKind::Broken, detail, &pair.call).into());
+            return Err(broken(detail.to_owned()).into());
         }
         let response = head::response(pair, reply.status)
-            .ok_or_else(|| no_reply(FailKind::Broken, "a status that no rule is for", &pair.call))?;
+            .ok_or_else(|| broken("a status that no rule is for".to_owned()))?;
         let status = head::status(response.to, reply.status);
         let mut headers = self.pair_heads(route).answer_headers(response, reply.status, &reply.headers)?;
-        let broken = |detail: &str| no_reply(FailKind::Broken, detail, &pair.call);
         let mut cause = None;
         let body = match &response.body {
             ResponseBody::Empty if (300..400).contains(&reply.status) => {
                 if !is_usable_redirect(reply.status, &headers, None) {
-                    return Err(broken(&redirect(reply.status, &reply.headers)).into());
+                    return Err(broken(redirect(reply.status, &reply.headers)).into());
                 }
                 None
             }
             ResponseBody::Empty => match foreign_success(&reply.headers, &reply.body) {
-                Some(detail) => return Err(broken(&detail).into()),
+                Some(detail) => return Err(broken(detail).into()),
                 None => None,
             },
             ResponseBody::Plan(plan) => {
@@ -133,14 +131,15 @@ impl Run {
             }
             ResponseBody::Opaque(media) => {
                 passed::answer(media, &reply.headers, reply.body.is_empty(), &mut headers)
-                    .map_err(|detail| broken(&detail))?;
+                    .map_err(|failed| no_reply(failed, &pair.call))?;
                 (!reply.body.is_empty()).then(|| reply.body.to_vec())
             }
             ResponseBody::Error(_) if reply.status < 400 => {
-                return Err(broken(&redirect(reply.status, &reply.headers)).into());
+                return Err(broken(redirect(reply.status, &reply.headers)).into());
             }
             ResponseBody::Error(plan) => {
-                let answer = self.error_answer(&plan.op, reply).map_err(|detail| broken(&detail))?;
+                let answer =
+                    self.error_answer(&plan.op, reply).map_err(|failed| no_reply(failed, &pair.call))?;
                 cause = answer.foreign;
                 Some(answer.body)
             }

@@ -16,10 +16,11 @@ use crate::translate::reply::{foreign_success, redirect, unlisted_part};
 use crate::translate::request::{context_of, header_values};
 use crate::translate::sources::Traced;
 use crate::translate::text::text;
-use crate::translate::turn::{Call, Entry, FailKind, Next, Reply};
+use crate::translate::turn::{Call, Entry, Failed, Next, Reply};
 use crate::translate::value::constant;
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, HeaderValue, Method};
+use std::borrow::Cow;
 use switchback_json::{Object, Value};
 use switchback_plan::{
     self as plan, Beyond, BodyExpected, CallHead, CheckElse, Effect, End, Expected, Kinds, OnFail, PARAMETER,
@@ -259,7 +260,7 @@ impl Run {
             // A value that an earlier reply lacks makes the call impossible, so the step fails like
             // its call.
             Err(Stop::Fault(fault)) if fault.kind == FaultKind::UpstreamBroken => {
-                self.on_failure(serve, at, Failure::broken(fault.detail))
+                self.on_failure(serve, at, Failed::broken(fault.detail).into())
             }
             Err(Stop::Fault(fault)) => Err(during(head, fault).at(&step.origin).into()),
             Err(stop) => Err(stop),
@@ -326,34 +327,15 @@ impl Run {
             }
             return self.on_failure(serve, at, Failure::Replied(reply));
         }
-        if let Some(detail) = unlisted_part(reply.status, &call.head) {
-            return self.on_failure(serve, at, Failure::broken(detail.to_owned()));
-        }
-        let reply = match self.decode_reply(&call.head, &reply) {
-            Ok(spelt) => spelt.into_owned(),
-            Err(detail) => return self.on_failure(serve, at, Failure::broken(detail)),
+        let (reply, body) = match self.usable_reply(step, call, &reply) {
+            Ok(usable) => usable,
+            Err(failed) => return self.on_failure(serve, at, failed.into()),
         };
-        if let Some(detail) = foreign_success(&reply.headers, &reply.body) {
-            return self.on_failure(serve, at, Failure::broken(detail));
-        }
+        let reply = reply.as_ref();
         at.wrote |= call.head.effect == Effect::Write;
-        // Replies to writes are checked only where they are used: the write has already happened.
-        let promised =
-            (call.head.effect == Effect::None).then(|| promised_body(call, reply.status)).flatten();
-        let body = match self.reply_body(step.name.is_some() || promised.is_some(), &reply) {
-            Ok(body) => body,
-            Err(detail) => return self.on_failure(serve, at, Failure::broken(detail)),
-        };
-        let broken = promised.and_then(|promised| match &body {
-            Some(body) => broken_promise(body, promised),
-            None => Some("no body, and its contract promises one".to_owned()),
-        });
-        if let Some(detail) = broken {
-            return self.on_failure(serve, at, Failure::broken(detail));
-        }
         let Some(pages) = &call.pages else {
             // The condition of a poll refers to the step's own result.
-            self.set_result(&mut at, step, call, Some(&reply), body);
+            self.set_result(&mut at, step, call, Some(reply), body);
             if let Some(poll) = call.poll.as_ref().filter(|poll| !at.context.holds(&poll.until)) {
                 return self.pause(serve, poll, at, poll::retry_after(&reply.headers), None);
             }
@@ -366,15 +348,15 @@ impl Run {
         // parameter.
         if is_harvest && body.as_ref().is_some_and(|page| paged.repeats(page)) {
             let detail = "two pages are the same: the service does not page this list as the pack says";
-            return self.on_failure(serve, at, Failure::broken(detail.to_owned()));
+            return self.on_failure(serve, at, Failed::broken(detail).into());
         }
         let after = match paged.add(body, pages) {
             Ok(after) => after,
-            Err(detail) => return self.on_failure(serve, at, Failure::broken(detail)),
+            Err(failed) => return self.on_failure(serve, at, failed.into()),
         };
         if call.each.is_none() {
             // The condition `until` may refer to the pages read so far.
-            self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+            self.set_result(&mut at, step, call, Some(reply), Some(paged.so_far()));
         }
         let selects = |place: &plan::Location| at.context.matches(place).iter().any(|value| !value.is_null());
         let found = pages.until.as_ref().is_some_and(selects);
@@ -386,15 +368,44 @@ impl Run {
         };
         if call.each.is_some() && is_read {
             // An element gets its result after all pages of its list are read.
-            self.set_result(&mut at, step, call, Some(&reply), Some(paged.so_far()));
+            self.set_result(&mut at, step, call, Some(reply), Some(paged.so_far()));
         }
         match after {
             After::More if !found => {
                 at.pages = Some(paged);
                 self.call(serve, step, call, at)
             }
-            After::Bound if !found => self.beyond(serve, &pages.beyond, &reply, at),
+            After::Bound if !found => self.beyond(serve, &pages.beyond, reply, at),
             _ => self.go_on(serve, call, at),
+        }
+    }
+
+    /// Checks a successful reply against its contract. Returns it as JSON, with its body if that is
+    /// used.
+    fn usable_reply<'r>(
+        &self,
+        step: &Step,
+        call: &StepCall,
+        reply: &'r Reply,
+    ) -> Result<(Cow<'r, Reply>, Option<Value>), Failed> {
+        if let Some(detail) = unlisted_part(reply.status, &call.head) {
+            return Err(Failed::broken(detail));
+        }
+        let reply = self.decode_reply(&call.head, reply)?;
+        if let Some(detail) = foreign_success(&reply.headers, &reply.body) {
+            return Err(Failed::broken(detail));
+        }
+        // Replies to writes are checked only where they are used: the write has already happened.
+        let promised =
+            (call.head.effect == Effect::None).then(|| promised_body(call, reply.status)).flatten();
+        let body = self.reply_body(step.name.is_some() || promised.is_some(), &reply)?;
+        let broken = promised.and_then(|promised| match &body {
+            Some(body) => broken_promise(body, promised),
+            None => Some("no body, and its contract promises one".to_owned()),
+        });
+        match broken {
+            Some(detail) => Err(Failed::broken(detail)),
+            None => Ok((reply, body)),
         }
     }
 
@@ -429,12 +440,12 @@ impl Run {
         self.advance(serve, at)
     }
 
-    /// Parses the body of a reply if it is used. The error is a text for the log.
-    pub(super) fn reply_body(&self, read: bool, reply: &Reply) -> Result<Option<Value>, String> {
+    /// Parses the body of a reply if it is used.
+    pub(super) fn reply_body(&self, read: bool, reply: &Reply) -> Result<Option<Value>, Failed> {
         if !read || reply.body.is_empty() {
             return Ok(None);
         }
-        Value::parse(&reply.body, &self.limits).map(Some).map_err(|error| error.to_string())
+        Value::parse(&reply.body, &self.limits).map(Some).map_err(|error| Failed::broken(error.to_string()))
     }
 
     /// Sets the result of the current step or element.
@@ -548,17 +559,15 @@ impl Run {
                         let cause = foreign.map(|foreign| call_label(&foreign, head));
                         return Ok(self.error(reply.status, headers, Some(body), cause));
                     }
-                    Err(detail) => no_reply(FailKind::Broken, &detail, head),
+                    Err(failed) => no_reply(failed, head),
                 }
             }
-            Failure::Replied(reply) => {
-                no_reply(FailKind::Broken, &redirect(reply.status, &reply.headers), head)
-            }
-            Failure::None(failed) => no_reply(failed.kind, &failed.detail, head),
+            Failure::Replied(reply) => no_reply(Failed::broken(redirect(reply.status, &reply.headers)), head),
+            Failure::None(failed) => no_reply(failed, head),
             Failure::Late(failed, pause) => {
                 let seconds = pause.as_secs() + u64::from(pause.subsec_nanos() > 0);
                 headers.entry(RETRY_AFTER).or_insert(HeaderValue::from(seconds));
-                no_reply(failed.kind, &failed.detail, head)
+                no_reply(failed, head)
             }
         };
         let headers = (!headers.is_empty()).then(|| Box::new(headers));

@@ -194,7 +194,7 @@ impl Exchange<'_> {
             }
             ResponseBody::Opaque(media) => {
                 translate::passed::answer(media, &parts.headers, body.is_empty(), &mut own)
-                    .map_err(|detail| foreign(&detail, route))?;
+                    .map_err(|failed| foreign(&failed.detail, route))?;
                 body.with_limit(limits.response_bytes_max)
             }
             // A status below 400 without a rule is sent only by servers outside the contract.
@@ -252,7 +252,7 @@ impl Exchange<'_> {
         let (limits, language) = (switchback_json::Limits::DOCUMENT, self.request.context.language.0);
         let served = self.request.front.serves;
         let answer = error_answer(pack, served, &plan.op, settings, language, &limits, &reply)
-            .map_err(|detail| foreign(&detail, route))?;
+            .map_err(|failed| foreign(&failed.detail, route))?;
         if let Some(detail) = answer.foreign {
             self.note(&format!("{detail} ({}:{})", route.origin.file, route.origin.line));
         }
