@@ -96,6 +96,8 @@ pub use step::{
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
+use time::Date;
+use time::macros::format_description;
 
 /// A place in the mapping files. Findings and `explain` refer to it.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -262,23 +264,6 @@ impl SettingKind {
 
 /// Returns whether the text is a valid date in the form `YYYY-MM-DD`.
 pub fn is_day(text: &str) -> bool {
-    let number = |part: std::ops::Range<usize>| text.get(part).and_then(|digits| digits.parse::<u32>().ok());
-    // Check the digits first, because `parse` accepts a sign.
-    let is_written = text.len() == 10
-        && text.bytes().enumerate().all(|(at, byte)| match at {
-            4 | 7 => byte == b'-',
-            _ => byte.is_ascii_digit(),
-        });
-    let (true, Some(year), Some(month), Some(day)) = (is_written, number(0..4), number(5..7), number(8..10))
-    else {
-        return false;
-    };
-    let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-    let days = match month {
-        2 => 28 + u32::from(is_leap),
-        4 | 6 | 9 | 11 => 30,
-        1..=12 => 31,
-        _ => 0,
-    };
-    (1..=days).contains(&day)
+    // The format accepts a sign, which makes the text longer.
+    text.len() == 10 && Date::parse(text, format_description!("[year]-[month]-[day]")).is_ok()
 }

@@ -1,6 +1,8 @@
 //! Moments: the parts of a date and time, the offset of their zone, and seconds since 1970. The
 //! calendar is the proleptic Gregorian one, as in RFC 3339.
 
+use time::{Date, Month, OffsetDateTime};
+
 /// Year, month, day, hour, minute, second; `None` for a part that the form does not have.
 pub(super) type Fields = [Option<u16>; 6];
 
@@ -23,22 +25,25 @@ impl Moment {
     }
 
     fn local(seconds: i64, offset: Option<i32>) -> Moment {
-        let seconds = seconds.clamp(FIRST, LAST);
-        // Euclidean division, because seconds before 1970 are negative.
-        let (days, rest) = (seconds.div_euclid(86_400), seconds.rem_euclid(86_400));
-        let (year, month, day) = civil(days);
-        let parts = [year, month, day, rest / 3600, rest / 60 % 60, rest % 60];
-        Moment { fields: parts.map(|part| Some(part as u16)), nanos: 0, offset }
+        let shown = OffsetDateTime::from_unix_timestamp(seconds.clamp(FIRST, LAST))
+            .expect("the years 0 to 9999 are in the range of `time`");
+        let (year, month, day) = shown.to_calendar_date();
+        let parts = [u8::from(month), day, shown.hour(), shown.minute(), shown.second()].map(u16::from);
+        let [month, day, hour, minute, second] = parts.map(Some);
+        Moment { fields: [u16::try_from(year).ok(), month, day, hour, minute, second], nanos: 0, offset }
+    }
+
+    fn date(&self) -> Option<Date> {
+        let [Some(year), Some(month), Some(day), ..] = self.fields else { return None };
+        Date::from_calendar_date(i32::from(year), month_of(month)?, u8::try_from(day).ok()?).ok()
     }
 
     /// Returns the local time in seconds since 1970, ignoring the offset. Returns `None` if a part
     /// is missing.
     fn clock(&self) -> Option<i64> {
-        let [Some(year), Some(month), Some(day), Some(hour), Some(minute), Some(second)] = self.fields else {
-            return None;
-        };
-        let days = days(i64::from(year), i64::from(month), i64::from(day));
-        Some(days * 86_400 + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second))
+        let [.., Some(hour), Some(minute), Some(second)] = self.fields else { return None };
+        let midnight = self.date()?.midnight().assume_utc().unix_timestamp();
+        Some(midnight + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second))
     }
 
     /// Returns the seconds since 1970 in UTC; a moment without an offset counts as UTC.
@@ -63,9 +68,7 @@ impl Moment {
 
     /// Returns the day of the week; Sunday is 0. Returns `None` if the date is incomplete.
     pub(super) fn weekday(&self) -> Option<usize> {
-        let [Some(year), Some(month), Some(day), ..] = self.fields else { return None };
-        // 1 January 1970 was a Thursday.
-        Some((days(i64::from(year), i64::from(month), i64::from(day)) + 4).rem_euclid(7) as usize)
+        Some(usize::from(self.date()?.weekday().number_days_from_sunday()))
     }
 
     /// Returns whether the parts form a valid date and time. Second 60 is a leap second.
@@ -73,15 +76,10 @@ impl Moment {
         let [year, month, day, hour, minute, second] = self.fields;
         let within =
             |part: Option<u16>, least, most| part.is_none_or(|value| (least..=most).contains(&value));
-        // Without a year, 29 February is accepted.
-        let leap = year.is_none_or(|y| (y % 4 == 0 && y % 100 != 0) || y % 400 == 0);
-        let days = match month {
-            Some(2) => 28 + u16::from(leap),
-            Some(4 | 6 | 9 | 11) => 30,
-            _ => 31,
-        };
+        // Without a year, 29 February is accepted: 2000 is a leap year.
+        let days = month.and_then(month_of).map_or(31, |month| month.length(year.unwrap_or(2000).into()));
         within(month, 1, 12)
-            && within(day, 1, days)
+            && within(day, 1, days.into())
             && within(hour, 0, 23)
             && within(minute, 0, 59)
             && within(second, 0, 60)
@@ -111,26 +109,6 @@ fn two(text: &str) -> Option<(i32, &str)> {
     Some((digits.parse().ok()?, &text[2..]))
 }
 
-/// Returns the number of days since 1970 of a calendar day.
-fn days(year: i64, month: i64, day: i64) -> i64 {
-    // Years start in March here, so that the leap day is the last day of the year.
-    let year = if month <= 2 { year - 1 } else { year };
-    let (era, year_of_era) = (year.div_euclid(400), year.rem_euclid(400));
-    // `(153 * m + 2) / 5` is the number of days before month `m`, counted from March.
-    let day_of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
-    // 719,468 days lie between 0000-03-01 and 1970-01-01.
-    era * 146_097 + year_of_era * 365 + year_of_era / 4 - year_of_era / 100 + day_of_year - 719_468
-}
-
-/// Returns the calendar day this many days after the start of 1970. Inverse of [`days`].
-fn civil(days: i64) -> (i64, i64, i64) {
-    let days = days + 719_468;
-    let (era, day) = (days.div_euclid(146_097), days.rem_euclid(146_097));
-    // Subtract the leap days within the era of 400 years.
-    let year = (day - day / 1460 + day / 36_524 - day / 146_096) / 365;
-    let day = day - (365 * year + year / 4 - year / 100);
-    let month = (5 * day + 2) / 153;
-    let day = day - (153 * month + 2) / 5 + 1;
-    let month = if month < 10 { month + 3 } else { month - 9 };
-    (year + era * 400 + i64::from(month <= 2), month, day)
+fn month_of(number: u16) -> Option<Month> {
+    Month::try_from(u8::try_from(number).ok()?).ok()
 }
