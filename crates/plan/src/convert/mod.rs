@@ -32,6 +32,7 @@ pub use table::Table;
 
 use super::SideId;
 use super::json::{Kinds, Raw};
+use std::borrow::Cow;
 use std::fmt;
 use std::sync::Arc;
 use switchback_json::Value;
@@ -199,10 +200,33 @@ pub enum Arguments {
         such_as: &'static str,
         /// JSON schema of the arguments.
         schema: &'static str,
-        /// Builds the conversion from its arguments. The error describes the problem as a clause
-        /// without a full stop.
-        read: fn(&Given<'_>) -> Result<ConversionKind, String>,
+        /// Builds the conversion from its arguments.
+        read: fn(&Given<'_>) -> Result<ConversionKind, ArgumentError>,
     },
+}
+
+/// Why arguments make no conversion, as a clause without a full stop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ArgumentError(Cow<'static, str>);
+
+impl fmt::Display for ArgumentError {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for ArgumentError {}
+
+impl From<&'static str> for ArgumentError {
+    fn from(clause: &'static str) -> ArgumentError {
+        ArgumentError(clause.into())
+    }
+}
+
+impl From<String> for ArgumentError {
+    fn from(clause: String) -> ArgumentError {
+        ArgumentError(clause.into())
+    }
 }
 
 /// The context of a conversion in a mapping.
@@ -219,12 +243,12 @@ pub struct Given<'a> {
 impl Given<'_> {
     /// Returns the arguments per side if they are a map of the two side names. Other keys must be
     /// listed in `besides`.
-    fn by_side(&self, besides: &[&str]) -> Result<Option<[&Value; 2]>, String> {
+    fn by_side(&self, besides: &[&str]) -> Result<Option<[&Value; 2]>, ArgumentError> {
         let Some(map) = self.arguments.as_object() else { return Ok(None) };
         for key in map.keys() {
             let name = key.decode();
             if !self.sides.contains(&&*name) && !besides.contains(&&*name) {
-                return Err(format!("`{name}` is not a side of this pack"));
+                return Err(format!("`{name}` is not a side of this pack").into());
             }
         }
         let of = |side: &str| map.get(side).ok_or_else(|| format!("it says nothing for {side}"));

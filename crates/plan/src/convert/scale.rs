@@ -2,7 +2,9 @@
 //! seconds and milliseconds. The arithmetic is decimal and exact: a number without an exact result
 //! is outside the domain. The number survives; its spelling (`1.50`, `15e-1`) does not.
 
-use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
+use super::{
+    ArgumentError, Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield,
+};
 use crate::decimal::Decimal;
 use crate::{Kinds, SideId};
 use std::sync::Arc;
@@ -50,12 +52,12 @@ struct Scale {
     integers: [bool; 2],
 }
 
-fn parse(given: &Given<'_>) -> Result<ConversionKind, String> {
+fn parse(given: &Given<'_>) -> Result<ConversionKind, ArgumentError> {
     let text = given.arguments.as_number().map(|number| number.text().to_owned());
     let factor = text.and_then(|text| Decimal::parse(text.as_bytes())).filter(|factor| factor.is_positive());
-    let Some(factor) = factor else { return Err("it takes a number greater than 0".to_owned()) };
+    let Some(factor) = factor else { return Err("it takes a number greater than 0".into()) };
     if factor == Decimal::power_of_ten(0) {
-        return Err("once a number is that number".to_owned());
+        return Err("once a number is that number".into());
     }
     // Only a place that is known to hold integers rejects fractions.
     let integers = given.facts.map(|facts| facts.is_some_and(|facts| !facts.any && facts.integers));

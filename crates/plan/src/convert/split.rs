@@ -2,7 +2,9 @@
 //! empty text is the empty list, so a list of one empty text, and texts that contain the separator,
 //! are outside the domain. `csv` is the special case of a comma.
 
-use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
+use super::{
+    ArgumentError, Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield,
+};
 use crate::{Kinds, SideId};
 use std::sync::Arc;
 use switchback_json::raw::Kind;
@@ -39,12 +41,12 @@ struct Split {
     separator: String,
 }
 
-fn parse(given: &Given<'_>) -> Result<ConversionKind, String> {
+fn parse(given: &Given<'_>) -> Result<ConversionKind, ArgumentError> {
     match given.arguments.as_str() {
         Some(separator) if !separator.is_empty() => {
             Ok(ConversionKind::Own(Arc::new(Split { separator: separator.into_owned() })))
         }
-        _ => Err("it takes the text that stands between".to_owned()),
+        _ => Err("it takes the text that stands between".into()),
     }
 }
 

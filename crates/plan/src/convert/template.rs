@@ -4,7 +4,9 @@
 //! suffix of its template is outside the domain.
 
 use super::integer_to_string::is_integer;
-use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
+use super::{
+    ArgumentError, Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield,
+};
 use crate::{Kinds, SideId};
 use std::sync::Arc;
 use switchback_json::raw::Kind;
@@ -27,7 +29,7 @@ pub(super) const TEMPLATE: Spec = Spec {
             with_parse(given, &TEMPLATE, |text| {
                 let (before, after) = text.split_once("{}").ok_or("it has no `{}`")?;
                 if after.contains("{}") {
-                    return Err("it has more than one `{}`".to_owned());
+                    return Err("it has more than one `{}`".into());
                 }
                 Ok((before.to_owned(), after.to_owned()))
             })
@@ -93,19 +95,19 @@ struct Template {
     sides: [Around; 2],
 }
 
-type Parse = fn(&str) -> Result<(String, String), String>;
+type Parse = fn(&str) -> Result<(String, String), ArgumentError>;
 
-fn with_parse(given: &Given<'_>, spec: &'static Spec, parse: Parse) -> Result<ConversionKind, String> {
+fn with_parse(given: &Given<'_>, spec: &'static Spec, parse: Parse) -> Result<ConversionKind, ArgumentError> {
     let own = |value: &Value| match value.as_str() {
         Some(text) => parse(&text),
-        None => Err("it takes a text, or one for each side".to_owned()),
+        None => Err("it takes a text, or one for each side".into()),
     };
     let sides = match given.by_side(&[])? {
         Some([old, new]) => [own(old)?, own(new)?],
         None => [(String::new(), String::new()), own(given.arguments)?],
     };
     if sides[0] == sides[1] {
-        return Err("both sides have the same text, so that nothing is converted".to_owned());
+        return Err("both sides have the same text, so that nothing is converted".into());
     }
     let mut at = 0;
     let sides = sides.map(|(before, after)| {

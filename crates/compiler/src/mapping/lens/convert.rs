@@ -127,7 +127,7 @@ fn kind(
                         &used.name,
                         arguments.span,
                         spec.arguments,
-                        &why,
+                        &why.to_string(),
                         world,
                     ));
                     None

@@ -1,6 +1,7 @@
 //! Forms of dates: strftime patterns, and names for common forms.
 
 use super::calendar::{self, Fields, Moment};
+use crate::convert::ArgumentError;
 
 /// A form, parsed when the pack is compiled.
 #[derive(Debug)]
@@ -68,7 +69,7 @@ impl Parts {
 
 impl Form {
     /// Parses a form as written in mappings. The error is part of a sentence.
-    pub(super) fn parse(written: &str) -> Result<Form, String> {
+    pub(super) fn parse(written: &str) -> Result<Form, ArgumentError> {
         let pieces = match written {
             "rfc3339" => {
                 let date = pieces("%Y-%m-%d")?.into_iter().chain([Piece::Tee]);
@@ -97,30 +98,30 @@ impl Form {
         }
         if form.parts == Parts::default() {
             let words = WORDS.map(|word| format!("`{word}`")).join(", ");
-            return Err(format!("`{written}` has no part of a date, and is none of {words}"));
+            return Err(format!("`{written}` has no part of a date, and is none of {words}").into());
         }
         // The weekday is verified against the date.
         if pieces.contains(&Piece::Weekday) && form.parts.0[..3] != [true; 3] {
-            return Err("`%a` needs `%Y`, `%m` and `%d` beside it".to_owned());
+            return Err("`%a` needs `%Y`, `%m` and `%d` beside it".into());
         }
         // An offset may shift the time to another day.
         if form.has_offset && form.parts.0 != [true; 6] {
-            return Err("an offset needs a whole date and time beside it".to_owned());
+            return Err("an offset needs a whole date and time beside it".into());
         }
         Ok(Form { pieces, ..form })
     }
 
-    fn count(&mut self, piece: Piece, written: &str) -> Result<(), String> {
+    fn count(&mut self, piece: Piece, written: &str) -> Result<(), ArgumentError> {
         // Two occurrences of a part could contradict each other.
-        let mut told = |at: usize, letter: char| match std::mem::replace(&mut self.parts.0[at], true) {
-            true => Err(format!("`%{letter}` occurs twice in `{written}`")),
+        let mut add = |at: usize, letter: char| match std::mem::replace(&mut self.parts.0[at], true) {
+            true => Err(ArgumentError::from(format!("`%{letter}` occurs twice in `{written}`"))),
             false => Ok(()),
         };
         match piece {
-            Piece::Part(at) => told(at, LETTERS[at].0)?,
-            Piece::MonthName => told(1, 'b')?,
+            Piece::Part(at) => add(at, LETTERS[at].0)?,
+            Piece::MonthName => add(1, 'b')?,
             Piece::Epoch { millis } => {
-                (0..6).try_for_each(|at| told(at, 's'))?;
+                (0..6).try_for_each(|at| add(at, 's'))?;
                 self.zoned = true;
                 self.places = if millis { 3 } else { 0 };
             }
@@ -280,7 +281,7 @@ fn write_offset(minutes: i32, colon: bool, out: &mut String) {
 }
 
 /// Parses a pattern into pieces.
-fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
+fn pieces(pattern: &str) -> Result<Vec<Piece>, ArgumentError> {
     let mut pieces = Vec::new();
     let mut rest = pattern;
     while let Some(letter) = rest.chars().next() {
@@ -312,7 +313,7 @@ fn pieces(pattern: &str) -> Result<Vec<Piece>, String> {
             's' => Piece::Epoch { millis: false },
             _ => match LETTERS.iter().position(|(known, _)| *known == part) {
                 Some(at) => Piece::Part(at),
-                None => return Err(format!("`%{part}` is not a part of a date")),
+                None => return Err(format!("`%{part}` is not a part of a date").into()),
             },
         });
         rest = &rest[part.len_utf8().min(rest.len())..];

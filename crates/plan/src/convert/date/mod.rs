@@ -9,7 +9,9 @@
 mod calendar;
 mod form;
 
-use super::{Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield};
+use super::{
+    ArgumentError, Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield,
+};
 use crate::{Kinds, SideId};
 use calendar::Moment;
 use form::Form;
@@ -97,17 +99,17 @@ struct Date {
     zone: Option<i32>,
 }
 
-fn parse(given: &Given<'_>) -> Result<ConversionKind, String> {
+fn parse(given: &Given<'_>) -> Result<ConversionKind, ArgumentError> {
     const ZONE: &str = "zone";
     let Some(sides) = given.by_side(&[ZONE])? else {
-        return Err("it takes a form for each side".to_owned());
+        return Err("it takes a form for each side".into());
     };
     let mut forms = [Vec::new(), Vec::new()];
     for (forms, written) in forms.iter_mut().zip(sides) {
         // A side has one form or a list of forms.
         let written = written.as_array().map_or_else(|| vec![written], |list| list.iter().collect());
         for form in written {
-            let Some(text) = form.as_str() else { return Err("a form is a text".to_owned()) };
+            let Some(text) = form.as_str() else { return Err("a form is a text".into()) };
             forms.push(Form::parse(&text)?);
         }
     }
@@ -129,26 +131,24 @@ fn parse(given: &Given<'_>) -> Result<ConversionKind, String> {
 
 impl Date {
     /// Checks that every form of a side can be written in the forms of the other side.
-    fn check(&self) -> Result<(), String> {
+    fn check(&self) -> Result<(), ArgumentError> {
         let all = || self.sides.iter().flatten();
-        let Some(first) = all().next() else { return Err("a side has no form".to_owned()) };
+        let Some(first) = all().next() else { return Err("a side has no form".into()) };
         if self.sides.iter().any(Vec::is_empty) {
-            return Err("a side has no form".to_owned());
+            return Err("a side has no form".into());
         }
         for form in all() {
             // Compare in both directions: no form may have a part that another one lacks.
             if let Some(part) = form.parts.missing(first.parts).or_else(|| first.parts.missing(form.parts)) {
-                return Err(format!("`%{part}` is in one of the forms only"));
+                return Err(format!("`%{part}` is in one of the forms only").into());
             }
         }
         let differs = all().any(|form| form.zoned) && all().any(|form| !form.zoned);
         match (differs, self.zone) {
             (true, None) => {
-                Err("one of the forms has an offset and one has none: add `zone: Z`, or another".to_owned())
+                Err("one of the forms has an offset and one has none: add `zone: Z`, or another".into())
             }
-            (false, Some(_)) => {
-                Err("`zone` is for forms of which one has an offset and one has none".to_owned())
-            }
+            (false, Some(_)) => Err("`zone` is for forms of which one has an offset and one has none".into()),
             _ => Ok(()),
         }
     }
@@ -282,7 +282,8 @@ pub fn instant(text: &str) -> Option<(i64, u32)> {
 /// Checks whether two forms make a conversion. The error is part of a sentence.
 #[cfg(test)]
 pub(super) fn check_patterns(old: &str, new: &str) -> Result<(), String> {
-    Date { sides: [vec![Form::parse(old)?], vec![Form::parse(new)?]], zone: None }.check()
+    let check = || Date { sides: [vec![Form::parse(old)?], vec![Form::parse(new)?]], zone: None }.check();
+    check().map_err(|error: ArgumentError| error.to_string())
 }
 
 #[cfg(test)]
