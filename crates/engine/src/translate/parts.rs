@@ -55,12 +55,8 @@ pub struct Parts {
     /// `None` if the call's body is not multipart. Files are then dropped.
     to: Option<Arc<MultipartFormat>>,
     limits: Limits,
-    /// Number of bytes that further fields may have.
-    fields_left: usize,
     fields: Vec<Field>,
-    /// Bytes that the fields occupy, and the part of them that is reserved.
-    held: usize,
-    granted: usize,
+    budget: FieldBudget,
     state: PartState,
     /// The first forwarded file, with its new name.
     first: Option<(String, PartHead)>,
@@ -68,6 +64,38 @@ pub struct Parts {
     seen: HashMap<String, Seen>,
     /// The output for files.
     passing: Option<Passing>,
+}
+
+/// The memory of fields.
+#[derive(Debug)]
+struct FieldBudget {
+    /// Number of bytes that further fields may have.
+    left: usize,
+    /// Bytes that the fields occupy, and the part of them that is reserved.
+    held: usize,
+    granted: usize,
+}
+
+impl FieldBudget {
+    /// Accounts for bytes of a field before they are buffered, with `beside` bytes of overhead.
+    fn charge(&mut self, bytes: usize, beside: usize, room: Room<'_>) -> Result<(), Fault> {
+        let left = self.left.checked_sub(bytes);
+        self.left = left.ok_or_else(|| {
+            Fault::new(
+                FaultKind::TooLarge,
+                "the fields of the body are larger than a body that is held may be",
+            )
+        })?;
+        self.held += HELD_TIMES * bytes + beside;
+        // Memory of forwarded fields remains reserved for later ones.
+        if self.held > self.granted {
+            if !room(self.held - self.granted) {
+                return Err(Fault::new(FaultKind::Overloaded, "there is no memory for the fields of a body"));
+            }
+            self.granted = self.held;
+        }
+        Ok(())
+    }
 }
 
 #[derive(Debug)]
@@ -159,10 +187,8 @@ impl Parts {
             from: Arc::clone(from),
             to,
             limits,
-            fields_left: fields_max,
             fields: Vec::new(),
-            held: 0,
-            granted: 0,
+            budget: FieldBudget { left: fields_max, held: 0, granted: 0 },
             state: PartState::Between,
             first: None,
             seen: HashMap::new(),
@@ -177,7 +203,7 @@ impl Parts {
 
     /// Returns the memory that the fields occupy, including all their copies.
     pub fn buffered_bytes(&self) -> usize {
-        self.held
+        self.budget.held
     }
 
     /// Returns the number of buffered bytes of the current field.
@@ -231,7 +257,7 @@ impl Parts {
     /// Fails if the fields do not form an object: a JSON field is malformed, or two fields denote
     /// the same member.
     pub fn fields(&mut self, gathered: Gathered) -> Result<Fields, Fault> {
-        let mut out = Vec::with_capacity(self.held / HELD_TIMES);
+        let mut out = Vec::with_capacity(self.budget.held / HELD_TIMES);
         let fields = std::mem::take(&mut self.fields);
         object_of(&self.from, &fields, &self.limits, &mut out).map_err(bad)?;
         // Fields after a file must not repeat these members.
@@ -284,8 +310,8 @@ impl Parts {
                         let bytes = field.text.len();
                         let late = self.late(field)?;
                         // The member's name remains in `seen`.
-                        self.fields_left += bytes;
-                        self.held -= HELD_TIMES * bytes;
+                        self.budget.left += bytes;
+                        self.budget.held -= HELD_TIMES * bytes;
                         if late.is_some() {
                             return Ok(late);
                         }
@@ -323,7 +349,7 @@ impl Parts {
         if head.has_transfer_encoding {
             return Err(bad("a field is coded for its transfer, which RFC 7578 forbids".to_owned()));
         }
-        self.charge(head.name.len(), FIELD_BYTES, room)?;
+        self.budget.charge(head.name.len(), FIELD_BYTES, room)?;
         self.state = PartState::Field(Field { name: head.name, is_json, text: Vec::new() });
         Ok(())
     }
@@ -331,30 +357,10 @@ impl Parts {
     /// Buffers a chunk of a field. Chunks of dropped parts are discarded.
     fn hold(&mut self, data: &[u8], room: Room<'_>) -> Result<(), Fault> {
         if matches!(self.state, PartState::Field(_)) {
-            self.charge(data.len(), 0, room)?;
+            self.budget.charge(data.len(), 0, room)?;
         }
         if let PartState::Field(field) = &mut self.state {
             field.text.extend_from_slice(data);
-        }
-        Ok(())
-    }
-
-    /// Accounts for bytes of a field before they are buffered, with `beside` bytes of overhead.
-    fn charge(&mut self, bytes: usize, beside: usize, room: Room<'_>) -> Result<(), Fault> {
-        let left = self.fields_left.checked_sub(bytes);
-        self.fields_left = left.ok_or_else(|| {
-            Fault::new(
-                FaultKind::TooLarge,
-                "the fields of the body are larger than a body that is held may be",
-            )
-        })?;
-        self.held += HELD_TIMES * bytes + beside;
-        // Memory of forwarded fields remains reserved for later ones.
-        if self.held > self.granted {
-            if !room(self.held - self.granted) {
-                return Err(Fault::new(FaultKind::Overloaded, "there is no memory for the fields of a body"));
-            }
-            self.granted = self.held;
         }
         Ok(())
     }

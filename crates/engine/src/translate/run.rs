@@ -43,18 +43,28 @@ pub struct Run {
     limits: Limits,
     state: State,
     marks: Vec<Mark>,
+    paging: RunPaging,
+    /// The recorded sources, if tracing is enabled.
+    trace: Option<Arc<Mutex<Vec<Traced>>>>,
+    multipart: RunMultipart,
+    /// Whether a list of a backfill continues beyond the pages of this round.
+    goes_on: bool,
+}
+
+#[derive(Debug)]
+struct RunPaging {
     /// The environment for paging.
     pages: Arc<dyn Pages>,
     /// The paging state, if the route has pages.
     pager: Option<Box<Pager>>,
-    /// The recorded sources, if tracing is enabled.
-    trace: Option<Arc<Mutex<Vec<Traced>>>>,
+}
+
+#[derive(Debug, Default)]
+struct RunMultipart {
     /// The fields of a multipart body whose files are streamed separately.
     fields: Option<Box<Fields>>,
-    /// Unpredictable part of generated multipart boundaries.
+    /// Unpredictable part of generated boundaries.
     salt: u64,
-    /// Whether a list of a backfill continues beyond the pages of this round.
-    goes_on: bool,
 }
 
 /// The current route in the pack.
@@ -147,31 +157,32 @@ impl Run {
             limits,
             state: State::Fresh,
             marks: Vec::new(),
-            pages: Arc::new(Readable),
-            pager: None,
+            paging: RunPaging { pages: Arc::new(Readable), pager: None },
             trace: None,
-            fields: None,
-            salt: 0,
+            multipart: RunMultipart::default(),
             goes_on: false,
         }
     }
 
     /// Sets the environment for paging.
     #[must_use]
-    pub fn with_pages(self, pages: Arc<dyn Pages>) -> Run {
-        Run { pages, ..self }
+    pub fn with_pages(mut self, pages: Arc<dyn Pages>) -> Run {
+        self.paging.pages = pages;
+        self
     }
 
     /// Sets an unpredictable number for multipart boundaries.
     #[must_use]
-    pub fn with_salt(self, salt: u64) -> Run {
-        Run { salt, ..self }
+    pub fn with_salt(mut self, salt: u64) -> Run {
+        self.multipart.salt = salt;
+        self
     }
 
     /// Sets the fields of a multipart body whose files follow the call's own body.
     #[must_use]
-    pub fn with_fields(self, fields: Fields) -> Run {
-        Run { fields: Some(Box::new(fields)), ..self }
+    pub fn with_fields(mut self, fields: Fields) -> Run {
+        self.multipart.fields = Some(Box::new(fields));
+        self
     }
 
     /// Creates a run that reads one page of a backfill (index into [`Pack::harvests`]). It ends
@@ -214,11 +225,11 @@ impl Run {
     /// Like [`Run::step`], for a route with pages: sets the page parameters of the call, and
     /// processes its reply before the route does.
     fn run_paged(&mut self, route: &Route, paging: &Arc<Paging>, event: Event) -> Result<Next, Fault> {
-        let mut pager = match self.pager.take() {
+        let mut pager = match self.paging.pager.take() {
             Some(pager) => pager,
             None => {
                 let head = self.request.head();
-                let (pages, key) = (Arc::clone(&self.pages), &route.operation.key);
+                let (pages, key) = (Arc::clone(&self.paging.pages), &route.operation.key);
                 Box::new(Pager::new(paging, pages, key, head.path, head.query)?)
             }
         };
@@ -226,7 +237,7 @@ impl Run {
             Event::Reply(reply) if pager.waits() => match pager.reply(reply, &self.limits)? {
                 After::Page(reply) => Event::Reply(reply),
                 After::Call(call) => {
-                    self.pager = Some(pager);
+                    self.paging.pager = Some(pager);
                     return Ok(Next::Call(*call));
                 }
             },
@@ -249,7 +260,7 @@ impl Run {
             }
             next => next,
         };
-        self.pager = Some(pager);
+        self.paging.pager = Some(pager);
         Ok(next)
     }
 

@@ -33,9 +33,9 @@ impl Run {
         }
         let body = PairBody {
             bytes: &self.request.body,
-            fields: self.fields.as_deref(),
+            fields: self.multipart.fields.as_deref(),
             limits: &self.limits,
-            salt: self.salt,
+            salt: self.multipart.salt,
         };
         let call = self.pair_heads(route).call(pair, body)?;
         self.note(|| {
