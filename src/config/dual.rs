@@ -8,7 +8,7 @@ use super::scalars::{ByteSize, Period};
 use serde_json::{Value, json};
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
-use switchback_compiler::yaml::{Fields, Keys, Kind, Node};
+use switchback_compiler::yaml::{Fields, KeyEntry, Keys, Kind, Node};
 use switchback_engine::evidence::{LatencyMax, Policy};
 use switchback_gateway::shadow::{
     GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, ShadowSettings, Share,
@@ -246,7 +246,10 @@ pub(super) fn check_timed(gate: &NamedMap<String, RawGate>, shadow: &RawShadow, 
     }
 }
 
-const PHASE: Keys = Keys::new("a phase", &["phase"], &["share", "check"]);
+const PHASE: Keys = Keys {
+    what: "a phase",
+    entries: &[KeyEntry::required("phase"), KeyEntry::optional("share"), KeyEntry::optional("check")],
+};
 
 impl FromYaml for Phase {
     fn may_quote(text: &str) -> bool {

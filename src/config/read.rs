@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::ops::Deref;
 use std::path::{Path, PathBuf};
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, suggest};
-use switchback_compiler::yaml::{Kind, Node};
+use switchback_compiler::yaml::{Kind, Node, described};
 use switchback_engine::redact::{MASK, is_telling_name, looks_secret};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
@@ -175,11 +175,13 @@ macro_rules! section {
         }
 
         impl $name {
-            const KEYS: switchback_compiler::yaml::Keys = switchback_compiler::yaml::Keys::new(
-                $what,
-                &[$(stringify!($rkey)),*],
-                &[$(stringify!($okey)),*],
-            );
+            const KEYS: switchback_compiler::yaml::Keys = switchback_compiler::yaml::Keys {
+                what: $what,
+                entries: &[
+                    $( switchback_compiler::yaml::KeyEntry::required(stringify!($rkey)), )*
+                    $( switchback_compiler::yaml::KeyEntry::optional(stringify!($okey)), )*
+                ],
+            };
 
             /// Returns the section for a file that omits it: all keys at their defaults.
             #[allow(dead_code, reason = "sections with required keys are never assumed")]
@@ -207,13 +209,13 @@ macro_rules! section {
                 let mut properties = serde_json::Map::new();
                 $( properties.insert(
                     stringify!($rkey).to_owned(),
-                    describe_schema(<$rkind as FromYaml>::schema(), concat!($($rdoc, "\n"),+), None),
+                    describe_schema(<$rkind as FromYaml>::schema(), &[$($rdoc),+], None),
                 ); )*
                 $( properties.insert(
                     stringify!($okey).to_owned(),
                     describe_schema(
                         <$okind as FromYaml>::schema(),
-                        concat!($($odoc, "\n"),+),
+                        &[$($odoc),+],
                         section!(@default $okind $(, $odefault)?),
                     ),
                 ); )*
@@ -241,11 +243,10 @@ macro_rules! section {
 pub(super) use section;
 
 /// Adds the description and the default of its key to a schema.
-pub(super) fn describe_schema(mut schema: Value, words: &str, default: Option<Value>) -> Value {
-    let words = words.lines().map(str::trim).collect::<Vec<_>>().join(" ").trim().to_owned();
-    if let Value::Object(members) = &mut schema {
-        members.insert("description".to_owned(), Value::String(words));
-        members.extend(default.map(|value| ("default".to_owned(), value)));
+pub(super) fn describe_schema(schema: Value, lines: &[&str], default: Option<Value>) -> Value {
+    let mut schema = described(schema, lines);
+    if let (Value::Object(members), Some(default)) = (&mut schema, default) {
+        members.insert("default".to_owned(), default);
     }
     schema
 }

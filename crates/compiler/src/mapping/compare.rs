@@ -83,8 +83,9 @@ pub(super) fn check<'a>(
     findings: &mut Findings,
 ) -> Comparisons<'a> {
     let mut types = [HashMap::new(), HashMap::new()];
-    for written in &manifest.compare.types {
-        let side = written.side.side;
+    let by_side = manifest.compare.types.iter();
+    for (side, written) in by_side.flat_map(|(side, types)| types.iter().map(|written| (side.side, written)))
+    {
         let contract = &contracts[side];
         let Some(named) = contract.types.get(&written.name.value) else {
             let known = contract.types.iter().map(|named| &*named.name).collect();
@@ -415,7 +416,6 @@ mod tests {
     use super::*;
     use crate::contract::{Documents, parse_contract};
     use crate::diagnostic::Span;
-    use crate::mapping::ast::SideRef;
 
     /// Returns a contract of `count` types that all refer to one another, and an operation that
     /// reads the first.
@@ -441,7 +441,6 @@ mod tests {
         let span = Span::default();
         let name = |text: &str| Spanned { value: text.to_owned(), span };
         let written = CompareType {
-            side: SideRef { side: 0, span },
             name: name("T11"),
             key: None,
             noise: vec![Spanned { value: FieldPlace(vec!["f0".to_owned()]), span }],

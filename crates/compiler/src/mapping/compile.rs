@@ -212,7 +212,10 @@ fn lower(
     errors::warn_foreign_errors(written, contracts, [&old_routes, &new_routes], findings);
     let harvests = routes::harvests(&env, program, findings);
     let archives = archives.lower(&env, findings);
-    let compared_errors = [0, 1].map(|side| comparisons.of_type(side, &written.errors.types[side].value));
+    let compared_errors = [0, 1].map(|side| {
+        let name = written.errors.type_name(side);
+        name.map_or_else(Vec::new, |name| comparisons.of_type(side, &name.value))
+    });
     let disclosures = [0, 1].map(|side| Arc::new(disclosures::of_side(&comparisons, side)));
     let events = events::compile(world, &lenses, &comparisons, findings);
     // Checks for unused items run last, because every step above marks the items that it uses.

@@ -61,7 +61,7 @@ impl ExampleConformance<'_> {
             (operation, status(&route.exchange).is_some_and(|status| status < 400))
         {
             self.query(call, operation, served, route.at.span);
-            self.request(Maker::Other, route.body.as_ref(), operation, served, route.at.span);
+            self.request(Maker::Other, route.send.body.as_ref(), operation, served, route.at.span);
         }
         for exchange in std::iter::once(&route.exchange).chain(&route.again) {
             self.calls(exchange, called);
@@ -87,7 +87,7 @@ impl ExampleConformance<'_> {
     fn call(&mut self, call: &ExampleCallDecl, operation: &Operation, contract: &Contract) {
         self.query(&call.expect.value, operation, contract, call.expect.span);
         self.request(Maker::Gateway, call.body.as_ref(), operation, contract, call.expect.span);
-        self.answer(Maker::Other, &call.reply_status, call.reply_body.as_ref(), operation, contract);
+        self.answer(Maker::Other, &call.reply.status, call.reply.body.as_ref(), operation, contract);
     }
 
     fn query(&mut self, call: &str, operation: &Operation, contract: &Contract, span: Span) {

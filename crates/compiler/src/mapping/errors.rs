@@ -28,10 +28,7 @@ pub(super) fn types<'c>(
     findings: &mut Findings,
 ) -> [Option<&'c Type>; 2] {
     [0, 1].map(|side| {
-        let name = &manifest.errors.types[side];
-        if name.value.is_empty() {
-            return Some(&contracts[side].any);
-        }
+        let Some(name) = manifest.errors.type_name(side) else { return Some(&contracts[side].any) };
         let found = contracts[side].types.get(&name.value);
         if found.is_none() {
             let known: Vec<&str> = contracts[side].types.iter().map(|named| named.name.as_ref()).collect();
@@ -79,7 +76,7 @@ fn plan(
 ) -> Option<(BodyPlan, Vec<Loss>)> {
     let Some(shape) = &manifest.errors.shape else {
         let (from, target) = (types[to.other()], types[to]);
-        let span = manifest.errors.types[to].span;
+        let span = manifest.errors.type_name(to.place()).map_or(manifest.errors.span, |name| name.span);
         let narrowings = match compare(from, target, Some(Message::Answer)) {
             Ok(narrowings) => narrowings,
             Err(why) => {
@@ -112,7 +109,7 @@ pub(super) fn warn_foreign_errors(
     findings: &mut Findings,
 ) {
     for served in [SideId::OLD, SideId::NEW] {
-        let declared = &manifest.errors.types[served.other()];
+        let declared = manifest.errors.type_name(served.other().place());
         let is_reworded = |response: &Response| match &response.body {
             ResponseBody::Error(plan) => matches!(plan.op, ValueOp::Constant(_)),
             _ => false,
@@ -124,7 +121,7 @@ pub(super) fn warn_foreign_errors(
             _ => None,
         };
         let operations: Vec<String> = routes[usize::from(served.0)].iter().filter_map(of_route).collect();
-        if !operations.is_empty() && !declared.value.is_empty() {
+        if let (Some(declared), false) = (declared, operations.is_empty()) {
             let side = &contracts[usize::from(served.other().0)].name;
             findings.push(faults::errors_reworded(declared, side, &operations));
         }
@@ -160,8 +157,8 @@ pub(super) fn style(
     };
     let word = |word: &Spanned<String>, _: &mut Findings| Some(word.value.clone());
     let (statuses, words) =
-        (by_kind(&errors.status, status, findings), by_kind(&errors.kind, word, findings));
-    let common = all(&errors.all, findings);
+        (by_kind(&errors.status.by_kind, status, findings), by_kind(&errors.kind, word, findings));
+    let common = all(&errors.status.all, findings);
     let shared_body = pieces(&errors.body);
     let mut is_sound = is_told(&errors.body, &shared_body, findings);
     let mut tells_kind = shared_body.contains(&ErrorPiece::Kind);
@@ -187,8 +184,8 @@ pub(super) fn style(
         // Entries of the side override the common ones.
         let (mut statuses, mut words, mut common) = (statuses.clone(), words.clone(), common);
         if let Some(own) = own {
-            common = all(&own.all, findings).or(common);
-            statuses.extend(by_kind(&own.status, status, findings));
+            common = all(&own.status.all, findings).or(common);
+            statuses.extend(by_kind(&own.status.by_kind, status, findings));
             words.extend(by_kind(&own.kind, word, findings));
             if let ([(first, _), ..], false) = (own.kind.as_slice(), body.contains(&ErrorPiece::Kind)) {
                 findings.push(faults::error_words(first.span));
@@ -225,7 +222,7 @@ pub(super) fn failures(
     findings: &mut Findings,
 ) -> PerSide<Vec<FailureRule>> {
     [0, 1].map(|side| {
-        let written = manifest.errors.failures[side].iter();
+        let written = manifest.errors.failures[side].iter().flatten();
         written.filter_map(|written| failure(written, &contracts[side], sources, findings)).collect()
     })
 }

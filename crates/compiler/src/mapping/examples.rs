@@ -56,10 +56,10 @@ impl ExampleReader<'_> {
             serves,
             method,
             target,
-            headers: texts(&route.headers),
-            body: route.body.as_ref().map(json),
-            config: route.config.iter().map(|(name, value)| (name.value.clone(), json(value))).collect(),
-            archived: self.archive_entries(&route.archived)?,
+            headers: texts(&route.send.headers),
+            body: route.send.body.as_ref().map(json),
+            config: route.send.config.iter().map(|(name, value)| (name.value.clone(), json(value))).collect(),
+            archived: self.archive_entries(&route.send.archives)?,
             exchange,
             again,
         })
@@ -127,8 +127,8 @@ impl ExampleReader<'_> {
             headers: texts(&call.headers),
             reply_headers: texts(&call.reply_headers),
             body: call.body.as_ref().map(json),
-            status: self.status(&call.reply_status)?,
-            reply: call.reply_body.as_ref().map(json),
+            status: self.status(&call.reply.status)?,
+            reply: call.reply.body.as_ref().map(json),
             origin: self.origin(call.expect.span),
         })
     }
@@ -304,8 +304,8 @@ fn word(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::language;
     use crate::mapping::load::{self, PackSource};
-    use crate::mapping::syntax;
     use crate::yaml;
     use std::path::Path;
 
@@ -323,9 +323,9 @@ refuse: {legacy: never, status: 501}
     fn read(text: &str) -> (ProgramDecl, Sources, Vec<Example>, Vec<String>) {
         let (mut sources, mut findings) = (Sources::new(), Findings::default());
         let manifest = yaml::parse(&mut sources, "pack.yaml", MANIFEST.as_bytes(), &mut findings).unwrap();
-        let mut program = ProgramDecl::new(syntax::manifest(&manifest, &mut findings).unwrap());
+        let mut program = ProgramDecl::new(language::manifest(&manifest, &mut findings).unwrap());
         let root = yaml::parse(&mut sources, "x.map.yaml", text.as_bytes(), &mut findings).unwrap();
-        syntax::file(&root, &mut program, &mut findings);
+        language::file(&root, &mut program, &mut findings);
         let examples = lower(&program, &sources, &mut findings);
         let found = findings.in_order().into_iter().map(|finding| {
             let help = finding.help.as_ref().map_or_else(String::new, |help| format!("; {help}"));

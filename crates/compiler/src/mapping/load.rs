@@ -3,7 +3,7 @@
 
 use super::ast::{Manifest, ProgramDecl, Spanned};
 use super::corrections::Corrections;
-use super::syntax;
+use super::language;
 use crate::contract::{self, Contract, Documents, Fetch};
 use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
 use crate::yaml;
@@ -133,18 +133,18 @@ pub(super) fn read_with(
     };
     let mut manifest = yaml::parse(sources, MANIFEST, bytes, findings)?;
     corrected.extend(corrections.put_in(&mut manifest));
-    let manifest = syntax::manifest(&manifest, findings)?;
+    let manifest = language::manifest(&manifest, findings)?;
     let (contracts, mappings) = texts.load_contracts(source, &manifest, sources, findings);
     let mut program = ProgramDecl::new(manifest);
     for root in mappings {
         // Clone a tree only to correct it. The cache retains the text as written.
         if corrections.is_empty() {
-            syntax::file(root, &mut program, findings);
+            language::file(root, &mut program, findings);
             continue;
         }
         let mut root = root.clone();
         corrected.extend(corrections.put_in(&mut root));
-        syntax::file(&root, &mut program, findings);
+        language::file(&root, &mut program, findings);
     }
     let [old, new] = contracts;
     Some((program, [old?, new?]))
@@ -257,7 +257,7 @@ impl Texts {
 pub fn sides(source: &PackSource) -> Option<[String; 2]> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let root = yaml::parse(&mut sources, MANIFEST, source.bytes(MANIFEST)?, &mut findings)?;
-    let manifest = syntax::manifest(&root, &mut findings)?;
+    let manifest = language::manifest(&root, &mut findings)?;
     Some(manifest.sides.map(|side| side.value))
 }
 

@@ -1,7 +1,10 @@
 //! Expands pack-wide settings to single routes: pairs for operations that may be equal on both
 //! sides (`identical: keep`, `rest: keep`), and the reason for operations without a route.
 
-use super::ast::{BodyDecl, PairDecl, ParameterLine, ProgramDecl, ReasonDecl, RestWord, RouteDecl, Spanned};
+use super::ast::{
+    BodyDecl, PairDecl, PairHeaders, PairMedia, PairSides, ParameterLine, ParameterRules, ProgramDecl,
+    ReasonDecl, RestWord, RouteDecl, Spanned,
+};
 use crate::contract::{Contract, OpKey, Operation};
 use crate::diagnostic::Span;
 use std::collections::HashSet;
@@ -59,8 +62,8 @@ fn routed_operations(program: &ProgramDecl) -> HashSet<(usize, String, String)> 
             RouteDecl::Serve(serve) => add(serve.side.side, &serve.at.value),
             RouteDecl::Pair(pair) => {
                 for side in [0, 1] {
-                    if pair.front.is_none_or(|front| front.side == side) {
-                        add(side, &pair.operations[side].value);
+                    if pair.sides.front.is_none_or(|front| front.side == side) {
+                        add(side, &pair.sides.operations[side].value);
                     }
                 }
             }
@@ -78,10 +81,12 @@ fn pair(old: &Operation, new: &Operation, span: Span) -> PairDecl {
         operation.responses.iter().any(|response| response.body.is_some() && response.is_success())
     };
     PairDecl {
-        operations: [text(&old.key.to_string()), text(&new.key.to_string())],
-        front: None,
+        sides: PairSides {
+            operations: [text(&old.key.to_string()), text(&new.key.to_string())],
+            front: None,
+            made: true,
+        },
         paging: None,
-        made: true,
         allow_slash: Vec::new(),
         only_if: None,
         path: old
@@ -92,21 +97,17 @@ fn pair(old: &Operation, new: &Operation, span: Span) -> PairDecl {
             .filter(|(old, new)| old != new)
             .map(|(old, new)| (text(old), text(new)))
             .collect(),
-        query: old
-            .query
-            .iter()
-            .filter(|parameter| new.query.iter().any(|other| other.name == parameter.name))
-            .map(|parameter| same(&parameter.name))
-            .collect(),
-        constant_query: Vec::new(),
-        faulty_query: Vec::new(),
-        refused_query: Vec::new(),
-        constant_request_headers: Vec::new(),
-        constant_response_headers: Vec::new(),
-        request_media: Vec::new(),
-        response_media: Vec::new(),
-        request_headers: Vec::new(),
-        response_headers: Vec::new(),
+        query: ParameterRules {
+            lines: old
+                .query
+                .iter()
+                .filter(|parameter| new.query.iter().any(|other| other.name == parameter.name))
+                .map(|parameter| same(&parameter.name))
+                .collect(),
+            ..ParameterRules::default()
+        },
+        headers: PairHeaders::default(),
+        media: PairMedia::default(),
         request: (old.body.is_some() || new.body.is_some()).then_some(BodyDecl::Keep(span)),
         response: (has_answer(old) || has_answer(new)).then_some(BodyDecl::Keep(span)),
         status: Vec::new(),

@@ -44,7 +44,7 @@ fn credential(written: &ast::CredentialDecl, findings: &mut Findings) -> Option<
     let headers: Vec<_> = written.headers.iter().map(|line| call_header(line, written, findings)).collect();
     let (read, send) = (read?, send?);
     let headers = headers.into_iter().collect::<Option<Vec<_>>>()?;
-    let tokens = written.tokens.clone();
+    let tokens = (&written.tokens).into();
     let (first, others) = send.split_first()?;
     // Several headers may carry the token if they share one scheme.
     let is_of_first = |carrier: &Carrier| match (carrier.header(), first.header()) {

@@ -1,6 +1,5 @@
-//! Compiles mapping files to plans: reading (`ast`, `syntax`, `load`), checking, and lowering.
+//! Compiles mapping files to plans: reading (`language`, `load`), checking, and lowering.
 
-mod ast;
 mod cascade;
 mod compare;
 mod compile;
@@ -15,6 +14,7 @@ mod faults;
 mod form;
 mod hosts;
 pub mod kept;
+mod language;
 mod lens;
 mod literal;
 pub mod load;
@@ -25,10 +25,11 @@ mod names;
 mod routes;
 pub mod schema;
 pub mod shapes;
-mod syntax;
 mod texts;
 
 pub use compile::{Compiled, Compiler, compile, contracts};
+
+use language as ast;
 
 use crate::diagnostic::{Sources, Span};
 use switchback_plan::Origin;

@@ -73,19 +73,20 @@ impl Shapes<'_> {
     /// a nested place, the outermost member.
     pub fn members(&self, name: &str, side: SideId) -> Vec<&str> {
         let Some(shape) = self.shape(name) else { return Vec::new() };
-        let renamed = shape.rename.iter().map(|line| if side == SideId::OLD { &line.old } else { &line.new });
-        let by_kind = shape.by_kind.iter().flat_map(|line| match side {
+        let renamed =
+            shape.lines.rename.iter().map(|line| if side == SideId::OLD { &line.old } else { &line.new });
+        let by_kind = shape.lines.by_kind.iter().flat_map(|line| match side {
             SideId::OLD => vec![&line.old],
             _ => line.new.iter().map(|(_, place)| place).collect(),
         });
         let is_filled = |only: &&ast::Only| {
             only.side.side == usize::from(side.0) && !matches!(only.fill, ast::Fill::Nothing)
         };
-        let only = shape.only.iter().filter(is_filled).map(|only| &only.place);
+        let only = shape.lines.only.iter().filter(is_filled).map(|only| &only.place);
         let places = renamed.chain(by_kind).chain(only).map(|place| place.value.0[0].as_str());
-        let fixed = shape.constant.iter().map(|constant| constant.name.value.as_str());
-        let same = shape.same.iter().map(|name| name.value.as_str());
-        let copies = shape.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));
+        let fixed = shape.lines.constant.iter().map(|constant| constant.name.value.as_str());
+        let same = shape.lines.same.iter().map(|name| name.value.as_str());
+        let copies = shape.lines.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));
         let like = shape.like.as_ref().map(|like| self.members(&like.value, side)).unwrap_or_default();
         same.chain(places)
             .chain(copies.map(|copy| copy.name.value.as_str()))
@@ -97,7 +98,7 @@ impl Shapes<'_> {
     /// Returns the members of a side that copy a place of the other side, including inherited ones.
     pub fn copies(&self, name: &str, side: SideId) -> Vec<&str> {
         let Some(shape) = self.shape(name) else { return Vec::new() };
-        let own = shape.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));
+        let own = shape.lines.copy.iter().filter(|copy| copy.to.side == usize::from(side.0));
         let like = shape.like.as_ref().map(|like| self.copies(&like.value, side)).unwrap_or_default();
         own.map(|copy| copy.name.value.as_str()).chain(like).collect()
     }

@@ -8,34 +8,50 @@ use crate::diagnostic::{Findings, suggest};
 pub struct Keys {
     /// Name of the map in messages, with its article: `a shape`.
     pub what: &'static str,
-    /// Required keys.
-    pub required: &'static [&'static str],
-    /// Optional keys.
-    pub optional: &'static [&'static str],
-    /// Whether keys that start with `x-` are ignored.
-    pub extensions: bool,
-    /// Keys that the reader reports itself, and that are therefore not reported as unknown.
-    pub elsewhere: fn(&str) -> bool,
+    /// The keys, in the order in which messages list them.
+    pub entries: &'static [KeyEntry],
+}
+
+/// A key of a map, or several.
+#[derive(Debug, Clone, Copy)]
+pub enum KeyEntry {
+    /// One key.
+    Key {
+        /// Its name.
+        name: &'static str,
+        /// Whether the map must have it.
+        required: bool,
+    },
+    /// Keys that several kinds of maps share.
+    Part(&'static [KeyEntry]),
+}
+
+impl KeyEntry {
+    /// Returns a key that the map must have.
+    pub const fn required(name: &'static str) -> KeyEntry {
+        KeyEntry::Key { name, required: true }
+    }
+
+    /// Returns a key that the map may lack.
+    pub const fn optional(name: &'static str) -> KeyEntry {
+        KeyEntry::Key { name, required: false }
+    }
 }
 
 impl Keys {
-    /// Returns the keys of a map without extensions.
-    pub const fn new(
-        what: &'static str,
-        required: &'static [&'static str],
-        optional: &'static [&'static str],
-    ) -> Keys {
-        Keys { what, required, optional, extensions: false, elsewhere: |_| false }
-    }
-
-    fn all(&self) -> impl Iterator<Item = &'static str> + Clone + use<> {
-        self.required.iter().chain(self.optional).copied()
-    }
-
-    fn knows(&self, name: &str) -> bool {
-        self.all().any(|known| known == name)
-            || (self.extensions && name.starts_with("x-"))
-            || (self.elsewhere)(name)
+    /// Returns all keys, each with whether the map must have it.
+    pub fn all(&self) -> Vec<(&'static str, bool)> {
+        fn collect(entries: &[KeyEntry], keys: &mut Vec<(&'static str, bool)>) {
+            for entry in entries {
+                match entry {
+                    KeyEntry::Key { name, required } => keys.push((name, *required)),
+                    KeyEntry::Part(entries) => collect(entries, keys),
+                }
+            }
+        }
+        let mut keys = Vec::new();
+        collect(self.entries, &mut keys);
+        keys
     }
 }
 
@@ -53,19 +69,27 @@ impl<'n> Fields<'n> {
     /// wrong keys, the others can still be read.
     pub fn parse(node: &'n Node, keys: &Keys, findings: &mut Findings) -> Option<Fields<'n>> {
         let entries = node.map(findings)?;
+        let known = keys.all();
+        let is_given = |name: &str| entries.iter().any(|(key, _)| key.name == name);
         // A misspelt key is not also reported as missing.
         let mut meant = Vec::new();
-        for (key, _) in entries.iter().filter(|(key, _)| !keys.knows(&key.name)) {
+        for (key, _) in entries.iter().filter(|(key, _)| !known.iter().any(|(name, _)| *name == key.name)) {
             // Suggest only keys that are not present yet.
-            let free = keys.all().filter(|known| !entries.iter().any(|(key, _)| key.name == *known));
-            meant.extend(suggest(&key.name, free.clone().collect::<Vec<_>>()));
-            findings.push(faults::unknown_key(&key.name, key.span, keys.what, free));
+            let free: Vec<_> = known.iter().map(|(name, _)| *name).filter(|name| !is_given(name)).collect();
+            meant.extend(suggest(&key.name, free.clone()));
+            findings.push(faults::unknown_key(&key.name, key.span, keys.what, free.into_iter()));
         }
-        let is_there = |name: &str| entries.iter().any(|(key, _)| key.name == name) || meant.contains(&name);
-        for name in keys.required.iter().filter(|name| !is_there(name)) {
-            findings.push(faults::missing_key(name, node.span, keys.what));
+        for (name, _) in known.iter().filter(|(_, required)| *required) {
+            if !is_given(name) && !meant.contains(name) {
+                findings.push(faults::missing_key(name, node.span, keys.what));
+            }
         }
         Some(Fields { node, entries })
+    }
+
+    /// Returns a map whose keys the caller checks, or `None` if the node is not a map.
+    pub fn unchecked(node: &'n Node) -> Option<Fields<'n>> {
+        node.as_map().map(|entries| Fields { node, entries })
     }
 
     /// Returns the value of a key, if present. [`Fields::parse`] reported a missing required key.
@@ -76,11 +100,6 @@ impl<'n> Fields<'n> {
     /// Returns a key with its value, if present.
     pub fn entry(&self, name: &str) -> Option<(&'n Key, &'n Node)> {
         self.entries.iter().find(|(key, _)| key.name == name).map(|(key, value)| (key, value))
-    }
-
-    /// Returns all entries in text order, including unknown keys.
-    pub fn entries(&self) -> &'n [(Key, Node)] {
-        self.entries
     }
 }
 

@@ -18,8 +18,10 @@ mod fields;
 mod json;
 mod lenient;
 mod scalar;
+mod schema;
 
-pub use fields::{Fields, Keys};
+pub use fields::{Fields, KeyEntry, Keys};
+pub use schema::described;
 
 use crate::diagnostic::{FileId, Findings, Sources, Span};
 

@@ -8,8 +8,8 @@ use crate::contract::{
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::ConversionUse;
+use crate::mapping::language::PAIRS;
 use crate::mapping::literal;
-use crate::mapping::syntax::keys;
 use crate::yaml::{self, Node, TextStyle};
 use std::sync::Arc;
 use switchback_json::raw::Kind;
@@ -250,7 +250,7 @@ fn key_json(text: &str, ty: Option<TypeIn<'_>>) -> Vec<u8> {
 }
 
 fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
-    let fields = yaml::Fields::parse(node, &keys::PAIRS, findings)?;
+    let fields = yaml::Fields::parse(node, &PAIRS, findings)?;
     let key = fields.get("key")?.text(findings)?;
     let value = fields.get("value")?.text(findings)?;
     Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })

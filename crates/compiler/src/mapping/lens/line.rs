@@ -107,11 +107,11 @@ fn inherit<'p>(lines: &mut ShapeLines<'p>, other: ShapeLines<'p>) {
 fn own(shape: &ShapeDecl) -> ShapeLines<'_> {
     let mut lines = Vec::new();
     let mut add = |span, what| lines.push(ShapeLine { span, what });
-    for name in &shape.same {
+    for name in &shape.lines.same {
         let places = [at_name(name), at_name(name)];
         add(name.span, LineKind::Both { places, shape: None, conversion: None, defaults: [None, None] });
     }
-    for rename in &shape.rename {
+    for rename in &shape.lines.rename {
         let mut defaults = [None, None];
         for (side, value) in &rename.defaults {
             defaults[side.side] = Some(value);
@@ -120,24 +120,24 @@ fn own(shape: &ShapeDecl) -> ShapeLines<'_> {
         let (shape, conversion) = (rename.shape.as_ref(), rename.conversion.as_ref());
         add(rename.span, LineKind::Both { places, shape, conversion, defaults });
     }
-    for copy in &shape.copy {
+    for copy in &shape.lines.copy {
         add(
             copy.span,
             LineKind::Copy { to: copy.to.side, name: at_name(&copy.name), from: copy.from.clone() },
         );
     }
-    for constant in &shape.constant {
+    for constant in &shape.lines.constant {
         add(constant.span, LineKind::Constant { name: at_name(&constant.name), values: &constant.values });
     }
-    for line in &shape.by_kind {
+    for line in &shape.lines.by_kind {
         let new = line.new.iter().map(|(kind, place)| (kind, place.clone())).collect();
         add(line.span, LineKind::ByKind { old: line.old.clone(), new, default: line.default.as_ref() });
     }
-    for only in &shape.only {
+    for only in &shape.lines.only {
         add(only.span, LineKind::Only { side: only.side.side, place: only.place.clone(), fill: &only.fill });
     }
     let mut rest = [None, None];
-    for line in &shape.rest {
+    for line in &shape.lines.rest {
         rest[line.side.side] = Some(line);
     }
     ShapeLines { lines, span: shape.span, rest }

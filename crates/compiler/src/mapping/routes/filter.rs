@@ -6,7 +6,7 @@ use super::faults;
 use super::paths::{PathEnv, PathWords, step};
 use super::proof::PlaceUse;
 use crate::contract::{JsonKind, TypeKind};
-use crate::mapping::syntax::unquote;
+use crate::mapping::language::unquote;
 use jsonpath_rust::parser::model::{
     Comparable, Filter, FilterAtom, FnArg, Literal, Segment, Selector, SingularQuery, SingularQuerySegment,
     Test, TestFunction,

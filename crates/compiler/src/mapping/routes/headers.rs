@@ -68,12 +68,12 @@ impl<'a> RouteCheck<'_, 'a> {
                 let source = if self.serves == SideId::OLD { &line.old } else { &line.new };
                 line.new.value != DROP && source.value.eq_ignore_ascii_case(&name)
             };
-            if pair.request_headers.iter().find(is_named).is_some() {
+            if pair.headers.request.lines.iter().find(is_named).is_some() {
                 continue;
             }
             let is_made = rules.iter().any(|rule| *rule.name.text == *name);
             let taken = called.headers.iter().find(|other| other.name.eq_ignore_ascii_case(&name));
-            match taken.filter(|_| !is_made && !is_dropped(&pair.request_headers, &name)) {
+            match taken.filter(|_| !is_made && !is_dropped(&pair.headers.request.lines, &name)) {
                 Some(taken) => match self.alike(Message::Request, header, taken, pair.span) {
                     Ok(()) => rules.push(pass_rule(&name, "request")),
                     Err(why) => self.headers_differ(Message::Request, &header.name, pair.span, &why),
@@ -107,7 +107,7 @@ impl<'a> RouteCheck<'_, 'a> {
             if !self.is_of_service(Message::Answer, &name) || made.contains(&name) || is_paged {
                 continue;
             }
-            if is_dropped(&pair.response_headers, &name) {
+            if is_dropped(&pair.headers.response.lines, &name) {
                 self.lose_answer_header(
                     format!("header {} of the answer", wanted.name),
                     NOT_PASSED,
@@ -157,7 +157,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// 9110, section 15.4).
     pub(super) fn location_of_redirect(&self, pair: &PairDecl, rules: &mut Vec<HeaderRule>) {
         let is_made = rules.iter().any(|rule| *rule.name.text == *LOCATION);
-        if !is_made && !is_dropped(&pair.response_headers, LOCATION) {
+        if !is_made && !is_dropped(&pair.headers.response.lines, LOCATION) {
             rules.push(pass_rule(LOCATION, "reply"));
         }
     }

@@ -74,13 +74,13 @@ impl<'a> RouteCheck<'_, 'a> {
             what: "request",
             from: (self.serves, request(self.operation)),
             to: (self.serves.other(), request(called)),
-            lines: &pair.request_media,
+            lines: &pair.media.request,
         };
         let of_answers = Medias {
             what: "response",
             from: (self.serves.other(), answers(called)),
             to: (self.serves, answers(self.operation)),
-            lines: &pair.response_media,
+            lines: &pair.media.response,
         };
         let request = self.passed_one(pair, pair.request.as_ref(), &of_request);
         let answers = self.passed_one(pair, pair.response.as_ref(), &of_answers);
@@ -159,7 +159,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 return None;
             }
             // A generated pair has no line to correct, so only declared ones are reported.
-            Some(_) if !pair.made => {
+            Some(_) if !pair.sides.made => {
                 let stays: Vec<&str> = stays.into_iter().map(|range| &**range).collect();
                 self.findings.push(faults::media_in_part(pair.span, medias.what, names, &stays));
             }

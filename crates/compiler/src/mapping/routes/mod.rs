@@ -131,7 +131,8 @@ pub(super) fn compile(
         .filter_map(|route| Some((std::ptr::from_ref(route), env.switch(route.only_if()?, findings))))
         .collect();
     // Skip generated pairs: an error in one of them only means that the operations are not equal.
-    let written = program.routes.iter().filter(|route| !matches!(route, RouteDecl::Pair(pair) if pair.made));
+    let written =
+        program.routes.iter().filter(|route| !matches!(route, RouteDecl::Pair(pair) if pair.sides.made));
     for route in written {
         check_once(env, route, &assigned, findings);
     }
@@ -164,7 +165,7 @@ fn lower(
     let mut compare = env.comparisons.of_operation(one.serves.place(), one.operation);
     let served = match (one.route, one.operations) {
         (None, _) => serve_unnamed(env, one, Findings::new(), findings),
-        (Some(RouteDecl::Pair(pair)), Some(operations)) if pair.made => {
+        (Some(RouteDecl::Pair(pair)), Some(operations)) if pair.sides.made => {
             keep_pair(env, one, pair, operations, findings)
         }
         (Some(RouteDecl::Pair(pair)), Some(operations)) => {
@@ -234,7 +235,7 @@ fn check_once(
     let all = assigned.iter().flatten().flat_map(|(one, others)| std::iter::once(one).chain(others));
     let served: Vec<&Assigned<'_>> = all.filter(of_route).collect();
     let (notes, own) = match route {
-        RouteDecl::Pair(pair) => (&pair.notes, pair.front.map(|front| front.side)),
+        RouteDecl::Pair(pair) => (&pair.notes, pair.sides.front.map(|front| front.side)),
         RouteDecl::Serve(serve) => (&serve.notes, Some(serve.side.side)),
     };
     for (side, _) in &notes.verdict {

@@ -102,11 +102,12 @@ impl RouteCheck<'_, '_> {
         };
         let Some(shape) = shape else { return otherwise };
         let is_it = |place: &ast::FieldPlace| place.0.first().is_some_and(|first| first == name);
-        let renamed = shape.rename.iter().find(|line| is_it(&line.old.value) || is_it(&line.new.value));
-        let only = || shape.only.iter().find(|line| is_it(&line.place.value)).map(|line| line.place.span);
+        let renamed = shape.lines.rename.iter().find(|line| is_it(&line.old.value) || is_it(&line.new.value));
+        let only =
+            || shape.lines.only.iter().find(|line| is_it(&line.place.value)).map(|line| line.place.span);
         let constant =
-            || shape.constant.iter().find(|line| line.name.value == name).map(|line| line.name.span);
-        let same = || shape.same.iter().find(|one| one.value == name).map(|one| one.span);
+            || shape.lines.constant.iter().find(|line| line.name.value == name).map(|line| line.name.span);
+        let same = || shape.lines.same.iter().find(|one| one.value == name).map(|one| one.span);
         renamed.map(|line| line.span).or_else(same).or_else(only).or_else(constant).unwrap_or(shape.span)
     }
 }

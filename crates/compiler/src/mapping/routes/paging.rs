@@ -82,9 +82,9 @@ impl<'a> RouteCheck<'_, 'a> {
         let names = |side: usize| -> Vec<&str> {
             paging.sides[side].parameters().map(|name| name.value.as_str()).collect()
         };
-        let lines = pair.query.iter().flat_map(|line| [(0, &line.old), (1, &line.new)]);
-        let constants = pair.constant_query.iter().map(|constant| (constant.side.side, &constant.name));
-        let refused = pair.refused_query.iter().map(|refused| (0, &refused.name));
+        let lines = pair.query.lines.iter().flat_map(|line| [(0, &line.old), (1, &line.new)]);
+        let constants = pair.query.constants.iter().map(|constant| (constant.side.side, &constant.name));
+        let refused = pair.query.refused.iter().map(|refused| (0, &refused.name));
         let twice: Vec<_> = lines
             .chain(constants)
             .chain(refused)

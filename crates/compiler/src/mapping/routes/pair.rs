@@ -44,7 +44,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let refused = self.refused_query(pair);
         let towards = self.serves.other();
         let constants = self.constants(pair);
-        let request_headers = (&pair.request_headers, &pair.constant_request_headers);
+        let request_headers = (&pair.headers.request.lines, &pair.headers.request.constants);
         let mut headers =
             self.pair_headers(request_headers.0, request_headers.1, &["request", "headers"], towards);
         self.sent_headers(&mut headers);
@@ -54,7 +54,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.json_names(called, &mut headers);
         }
         self.unread_media(pair.span);
-        let response_headers = (&pair.response_headers, &pair.constant_response_headers);
+        let response_headers = (&pair.headers.response.lines, &pair.headers.response.constants);
         let mut answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);
         self.declared_answer_headers(pair, called, &mut answer_headers);
@@ -134,7 +134,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let mut variable = |name: &str, literal: &mut String| {
             let from = self.source_of_variable(pair, name);
             let Some(index) = names.iter().position(|known| *known == from) else {
-                let span = pair.operations[self.serves.other()].span;
+                let span = pair.sides.operations[self.serves.other()].span;
                 self.findings.push(faults::unbound_variable(name, span, &self.operation.key));
                 return None;
             };
@@ -165,7 +165,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         for (index, name) in names.iter().enumerate() {
             if !used.contains(&index) {
-                let span = pair.operations[self.serves].span;
+                let span = pair.sides.operations[self.serves].span;
                 self.findings.push(faults::unread_variable(name, span));
                 return None;
             }

@@ -14,7 +14,7 @@ use super::{Findings, RouteEnv};
 use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeKind};
 use crate::diagnostic::{Sources, Span, suggest};
 use crate::mapping::ast::Spanned;
-use crate::mapping::syntax::unquote;
+use crate::mapping::language::unquote;
 use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;
 use std::sync::Arc;

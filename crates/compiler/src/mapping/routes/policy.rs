@@ -14,12 +14,13 @@ pub(in crate::mapping) fn of_pack(
     findings: &mut Findings,
 ) -> RefusePolicy {
     let after_date = check(written, names, findings);
-    let status = |status: &Option<ast::Spanned<i64>>, or: u16| status.as_ref().map_or(or, |s| s.value as u16);
+    let status = |status: Option<&ast::Spanned<i64>>, or: u16| status.map_or(or, |s| s.value as u16);
+    let after = written.after.as_ref();
     RefusePolicy {
         legacy_forward: written.legacy_forward.map(|said| said.unwrap_or(false)),
-        status: status(&written.status, 501),
+        status: status(written.status.as_ref(), 501),
         after_date: after_date.flatten(),
-        after_status: status(&written.after_status, 410),
+        after_status: status(after.and_then(|after| after.status.as_ref()), 410),
     }
 }
 
@@ -30,12 +31,13 @@ pub(super) fn check(
     names: &PackNames,
     findings: &mut Findings,
 ) -> Option<Option<AfterDate>> {
-    for status in written.status.iter().chain(&written.after_status) {
+    let after = written.after.as_ref();
+    for status in written.status.iter().chain(after.and_then(|after| after.status.as_ref())) {
         if status.value < 400 {
             findings.push(faults::refusal_status(status));
         }
     }
-    let date = written.after_date.as_ref()?;
+    let date = after?.date.as_ref()?;
     Some(match &date.value {
         ast::AfterDateDecl::Never => None,
         ast::AfterDateDecl::Day(text) => {

@@ -264,7 +264,7 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
             .segments
             .iter()
             .map_while(|segment| match segment {
-                Selected::Selector(Selector::Name(name)) => Some(crate::mapping::syntax::unquote(name)),
+                Selected::Selector(Selector::Name(name)) => Some(crate::mapping::language::unquote(name)),
                 _ => None,
             })
             .collect(),

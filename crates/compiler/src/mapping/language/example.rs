@@ -1,0 +1,373 @@
+//! Entries of `examples:`. Values remain YAML until the example runs.
+
+use super::kinds::{Anything, ListOf, MapOf, Natural, Operation, Status, Text, kinds};
+use super::section::{Part, Read, section};
+use super::{Spanned, SyntaxReader, faults};
+use crate::diagnostic::Span;
+use crate::mapping::schema::{Sides, anything, list_of, map_of, reference, text};
+use crate::yaml::{Fields, Key, KeyEntry, Kind, Node, TextStyle, described};
+use serde_json::{Map, Value, json};
+
+/// One entry of `examples:`.
+#[derive(Clone, Debug)]
+pub(crate) enum ExampleDecl {
+    Route(RouteExampleDecl),
+    Shape(ShapeExampleDecl),
+    Harvest(HarvestExampleDecl),
+}
+
+impl Read for ExampleDecl {
+    type Output = ExampleDecl;
+
+    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ExampleDecl> {
+        let has = |key| node.get(key).is_some();
+        match (has("at"), has("shape"), has("harvest")) {
+            (true, false, false) => RouteExampleDecl::read(key, node, reader).map(ExampleDecl::Route),
+            (false, true, false) => ShapeExampleDecl::read(key, node, reader).map(ExampleDecl::Shape),
+            (false, false, true) => HarvestExampleDecl::read(key, node, reader).map(ExampleDecl::Harvest),
+            _ => {
+                node.map(reader.findings)?;
+                let known = &["at", "shape", "harvest"];
+                reader.findings.push(faults::one_of_keys(node.span, "an example", known));
+                None
+            }
+        }
+    }
+
+    fn schema(_: Sides<'_>) -> Value {
+        json!({"anyOf": [reference("routeExample"), reference("shapeExample"), reference("harvestExample")]})
+    }
+}
+
+section! {
+    /// A request, the expected calls with their scripted replies, and the expected response.
+    RouteExampleDecl is "an example", defines "routeExample", with one_end {
+        /// Side, method and address, such as `v1 GET /things/7?page=2`.
+        required at: ExampleAddress,
+        /// What the client sends besides.
+        default send: SendDecl,
+        part exchange: ExchangeDecl,
+        /// The same request once more, with what `resume` remembered.
+        strict again: Again,
+        at span: Span,
+    }
+}
+
+section! {
+    /// What the client sends besides.
+    #[derive(Default)]
+    SendDecl is "`send`" {
+        /// Header fields of the request.
+        default headers: MapOf<Text>,
+        /// Body of the request.
+        optional body: Anything,
+        /// Settings by name; the others keep their defaults.
+        default config: MapOf<Anything>,
+        /// What archives have: by archive and key, `{age: seconds, value}`.
+        default archives: Archives,
+    }
+}
+
+section! {
+    /// The same request repeated, with the state that `resume` saved.
+    AgainDecl is "`again`", with one_end {
+        part exchange: ExchangeDecl,
+    }
+}
+
+section! {
+    /// An entry of an archive.
+    ArchivedEntry is "an entry" {
+        /// Seconds since it was kept.
+        required age: Natural,
+        /// Its value, where the archive has values.
+        optional value: Anything,
+    }
+}
+
+kinds! {
+    /// A side and a request line, such as `v2 PUT /things/7?x=1`.
+    ExampleAddress -> Spanned<String>, |_, node, reader| {
+        let at = reader.text(node)?;
+        if at.value.split(' ').count() != 3 {
+            reader.findings.push(faults::example_address(at.span));
+        }
+        Some(at)
+    }, |_| text();
+}
+
+/// An entry of an archive.
+#[derive(Clone, Debug)]
+pub(crate) struct ArchivedDecl {
+    pub archive: Spanned<String>,
+    pub key: String,
+    pub age: i64,
+    pub value: Option<Node>,
+}
+
+kinds! {
+    /// The repeated request.
+    Again -> ExchangeDecl, |key, node, reader| AgainDecl::read(key, node, reader).map(|again| again.exchange),
+        AgainDecl::definition;
+    /// `{name: {key: {age: 60, value: …}}}`
+    Archives -> Vec<ArchivedDecl>, |key, node, reader| {
+        let archives = MapOf::<MapOf<ArchivedEntry>>::read(key, node, reader)?.into_iter();
+        let entries = archives.flat_map(|(archive, entries)| {
+            entries.into_iter().map(move |(key, ArchivedEntry { age, value })| {
+                ArchivedDecl { archive: archive.clone(), key: key.value, age: age.value, value }
+            })
+        });
+        Some(entries.collect())
+    }, MapOf::<MapOf<ArchivedEntry>>::schema;
+    /// `{name: {key: value}}`, or `{name: [key]}` for archives without values.
+    Keeps -> Vec<ArchivedDecl>, |_, node, reader| {
+        let mut all = Vec::new();
+        for (name, entries) in node.map(reader.findings)? {
+            let mut add = |key: String, value: Option<Node>| {
+                all.push(ArchivedDecl { archive: SyntaxReader::key(name), key, age: 0, value });
+            };
+            match &entries.kind {
+                Kind::Seq(keys) => {
+                    for key in keys {
+                        match &key.kind {
+                            // YAML reads an unquoted numeric key as a number, and keys of archives
+                            // are texts.
+                            Kind::Number(text) => add(text.clone(), None),
+                            _ => reader.text(key).into_iter().for_each(|key| add(key.value, None)),
+                        }
+                    }
+                }
+                _ => {
+                    for (key, value) in entries.map(reader.findings).unwrap_or_default() {
+                        add(key.name.clone(), Some(value.clone()));
+                    }
+                }
+            }
+        }
+        Some(all)
+    }, |_| map_of(&json!({"anyOf": [map_of(&anything()), {"type": "array"}]}));
+}
+
+section! {
+    /// The expected calls and the expected end.
+    ExchangeKeys is "an exchange" {
+        /// The calls that must be made, in order.
+        default calls: ListOf<ExampleCallDecl>,
+        /// What must be kept: by archive, keys and values.
+        default keeps: Keeps,
+        /// The answer that must come.
+        optional answer: ExampleAnswerDecl,
+        /// The reason that it must be refused with.
+        optional refused: Text,
+    }
+}
+
+/// The expected calls and the expected response.
+#[derive(Clone, Debug)]
+pub(crate) struct ExchangeDecl {
+    pub calls: Vec<ExampleCallDecl>,
+    pub keeps: Vec<ArchivedDecl>,
+    pub answer: ExampleAnswer,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum ExampleAnswer {
+    /// `answer: {status, headers, body}`. With `--bless`, a body of `?` is filled in.
+    Answer { status: Spanned<i64>, headers: Vec<(Spanned<String>, Spanned<String>)>, body: Option<Node> },
+    /// `refused: reason`
+    Refused(Spanned<String>),
+}
+
+impl Part for ExchangeDecl {
+    type Output = ExchangeDecl;
+
+    const ENTRIES: &'static [KeyEntry] = ExchangeKeys::ENTRIES;
+
+    fn read_fields(key: &Key, fields: &Fields<'_>, reader: &mut SyntaxReader<'_>) -> Option<ExchangeDecl> {
+        let ExchangeKeys { calls, keeps, answer, refused } = ExchangeKeys::read_fields(key, fields, reader)?;
+        if fields.get("answer").is_some() == fields.get("refused").is_some() {
+            reader.findings.push(faults::example_end(fields.node.span));
+            return None;
+        }
+        let answer = match answer {
+            Some(ExampleAnswerDecl { status, headers, body }) => {
+                ExampleAnswer::Answer { status, headers, body }
+            }
+            None => ExampleAnswer::Refused(refused?),
+        };
+        Some(ExchangeDecl { calls, keeps, answer })
+    }
+
+    fn properties(sides: Sides<'_>, properties: &mut Map<String, Value>) {
+        ExchangeKeys::properties(sides, properties);
+    }
+}
+
+fn one_end(schema: &mut Value) {
+    schema["oneOf"] = json!([{"required": ["answer"]}, {"required": ["refused"]}]);
+}
+
+section! {
+    /// The expected response.
+    ExampleAnswerDecl is "an answer", defines "exampleAnswer" {
+        /// Status of the answer.
+        required status: Status,
+        /// Header fields that it must have; there may be others.
+        default headers: MapOf<Text>,
+        /// Its body; `'?'` is filled in by `switchback test --bless`.
+        optional body: Anything,
+    }
+}
+
+section! {
+    /// An expected call with its scripted reply.
+    ExampleCallDecl is "a call", defines "exampleCall" {
+        /// Method and address of the call.
+        required expect: Operation,
+        /// Its reply: `{status: body}`, or `{status: empty}`.
+        required reply: ReplyDecl,
+        /// Header fields that it must have; there may be others.
+        default headers: MapOf<Text>,
+        /// The body that must be sent.
+        optional body: Anything,
+        /// Header fields of the reply.
+        default reply_headers: MapOf<Text>,
+    }
+}
+
+/// `{status: body}`, or `{status: empty}`.
+#[derive(Clone, Debug)]
+pub(crate) struct ReplyDecl {
+    pub status: Spanned<i64>,
+    /// `None` is an empty body.
+    pub body: Option<Node>,
+}
+
+impl Read for ReplyDecl {
+    type Output = ReplyDecl;
+
+    fn read(_: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ReplyDecl> {
+        let [(status, body)] = node.map(reader.findings)? else {
+            reader.findings.push(faults::example_reply(node.span));
+            return None;
+        };
+        // In quotes the word is the text itself.
+        let empty = matches!(&body.kind, Kind::String(word, TextStyle::Plain) if word == "empty");
+        Some(ReplyDecl { status: reader.status_key(status)?, body: (!empty).then(|| body.clone()) })
+    }
+
+    fn schema(_: Sides<'_>) -> Value {
+        json!({
+            "type": "object", "minProperties": 1, "maxProperties": 1, "propertyNames": {"pattern": "^[2-5][0-9][0-9]$"},
+        })
+    }
+}
+
+/// One page of a harvest: the expected calls with their scripted replies, and the archived entries.
+#[derive(Clone, Debug)]
+pub(crate) struct HarvestExampleDecl {
+    pub name: Spanned<String>,
+    pub page: Spanned<i64>,
+    pub exchange: ExchangeDecl,
+    pub span: Span,
+}
+
+section! {
+    /// The keys of an example of a harvest.
+    HarvestExampleKeys is "an example of a harvest" {
+        /// Name of the harvest.
+        required harvest: Text,
+        /// Number of the page.
+        required page: Natural,
+        /// The calls that must be made, in order.
+        default calls: ListOf<ExampleCallDecl>,
+        /// What must be kept: by archive, keys and values.
+        default keeps: Keeps,
+        at span: Span,
+    }
+}
+
+impl Read for HarvestExampleDecl {
+    type Output = HarvestExampleDecl;
+
+    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<HarvestExampleDecl> {
+        let HarvestExampleKeys { harvest, page, calls, keeps, span } =
+            HarvestExampleKeys::read(key, node, reader)?;
+        // A harvest returns no response to check. An empty success stands for it.
+        let status = Spanned { value: 200, span };
+        let answer = ExampleAnswer::Answer { status, headers: Vec::new(), body: None };
+        Some(HarvestExampleDecl {
+            name: harvest,
+            page,
+            exchange: ExchangeDecl { calls, keeps, answer },
+            span,
+        })
+    }
+
+    fn schema(_: Sides<'_>) -> Value {
+        reference("harvestExample")
+    }
+}
+
+/// One value on each side, translated both ways. `lost` lists the places that the round trip loses.
+#[derive(Clone, Debug)]
+pub(crate) struct ShapeExampleDecl {
+    pub shape: Spanned<String>,
+    pub values: [Option<Node>; 2],
+    /// The side whose value is written first; the other value is derived from it.
+    pub source: usize,
+    /// Places lost in the first direction, as paths.
+    pub lost: Vec<Spanned<String>>,
+    pub span: Span,
+}
+
+impl Read for ShapeExampleDecl {
+    type Output = ShapeExampleDecl;
+
+    fn read(_: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ShapeExampleDecl> {
+        let mut values = [None, None];
+        let (mut shape, mut lost, mut source) = (None, Vec::new(), None);
+        for (key, value) in node.map(reader.findings)? {
+            match key.name.as_str() {
+                "shape" => shape = reader.text(value),
+                "lost" => lost = ListOf::<Text>::read(key, value, reader).unwrap_or_default(),
+                name => {
+                    let Some(side) = reader.side(name, key.span) else { continue };
+                    // The side that is written first is the source, so the order of the keys
+                    // matters.
+                    source.get_or_insert(side.side);
+                    values[side.side] = Some(value.clone());
+                }
+            }
+        }
+        let Some(source) = source else {
+            let known = [reader.sides[0].value.as_str(), reader.sides[1].value.as_str()];
+            reader.findings.push(faults::one_of_keys(node.span, "an example of a shape", &known));
+            return None;
+        };
+        Some(ShapeExampleDecl { shape: shape?, values, source, lost, span: node.span })
+    }
+
+    fn schema(_: Sides<'_>) -> Value {
+        reference("shapeExample")
+    }
+}
+
+impl ShapeExampleDecl {
+    pub(in crate::mapping) fn definition(sides: Sides<'_>) -> Value {
+        let mut properties: Map<String, Value> = Map::new();
+        let lost = "Places of the value written first that do not come back.";
+        properties.insert("shape".to_owned(), described(text(), &["Name of the shape."]));
+        properties.insert("lost".to_owned(), described(list_of(&text()), &[lost]));
+        let mut open = anything();
+        for side in sides.into_iter().flatten() {
+            let about = "A value of this side; the one written first is the source.";
+            properties.insert(side.to_owned(), described(anything(), &[about]));
+            open = Value::Bool(false);
+        }
+        json!({
+            "type": "object", "additionalProperties": open, "properties": properties, "required": ["shape"],
+            "minProperties": 2, "maxProperties": 4,
+        })
+    }
+}

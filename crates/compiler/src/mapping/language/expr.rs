@@ -1,0 +1,387 @@
+//! Expressions: literals, paths, objects, arrays, and the `$` forms.
+
+use super::kinds::{Anything, DespiteType, Element, ListOf, MapOf, Text, kinds};
+use super::section::{Read, section};
+use super::shape::conversion;
+use super::{ConversionUse, PredicateDecl, ShapeUse, Spanned, SyntaxReader, faults};
+use crate::diagnostic::Span;
+use crate::mapping::schema::{Sides, list_of, reference, words};
+use crate::yaml::{Key, Kind, Node};
+use serde_json::{Value, json};
+use switchback_plan::Aggregate;
+
+/// An expression that produces a value.
+#[derive(Clone, Debug)]
+pub(crate) struct ExprDecl {
+    pub kind: ExprKind,
+    pub span: Span,
+}
+
+#[derive(Clone, Debug)]
+pub(crate) enum ExprKind {
+    /// A literal.
+    Literal(Node),
+    /// A text starting with `$`.
+    Path(String),
+    Object(Vec<(Spanned<String>, ExprDecl)>),
+    Array(Vec<ExprDecl>),
+    /// `{$from: path, as: conversion, else: …}`
+    Convert {
+        from: Box<ExprDecl>,
+        conversion: ConversionUse,
+    },
+    /// `{$text: reason, with: {name: expr}}`
+    Text {
+        reason: Spanned<String>,
+        with: Vec<(Spanned<String>, ExprDecl)>,
+    },
+    /// `{$shape: S | [S], from: expr, over: expr, with: {field: expr}, null_as: {field: literal},
+    /// null_else: keep | absent}`
+    Shape(Box<ShapeExpr>),
+    /// `{$value: literal}`, optionally with `despite: type`: a literal that may start with `$` or
+    /// violate its type.
+    Value {
+        value: Node,
+        despite_type: Option<Span>,
+    },
+    /// `{$count: list}`, `{$sum: list}`
+    Aggregate {
+        what: Aggregate,
+        list: Box<ExprDecl>,
+    },
+    /// `{$first: [expr, …]}`: the first value that is present and not null.
+    FirstOf(Vec<ExprDecl>),
+    /// `{$present: [expr, …]}`: a list of the values that are present and not null.
+    Present(Vec<ExprDecl>),
+    /// `{$lookup: value, in: list, by: member, field: member}`
+    Lookup {
+        value: Box<ExprDecl>,
+        list: Spanned<String>,
+        by: Spanned<String>,
+        field: Option<Spanned<String>>,
+    },
+    /// `{$each: {name: list}, give: expr}`: a list with the value of `give` for each element.
+    Each {
+        name: Spanned<String>,
+        list: Box<ExprDecl>,
+        give: Box<ExprDecl>,
+    },
+    /// `{$if: predicate, then: expr, else: expr}`; absent without `else`.
+    If {
+        predicate: PredicateDecl,
+        then: Box<ExprDecl>,
+        otherwise: Option<Box<ExprDecl>>,
+    },
+    /// `{$lines: [expr, …], numbered: [expr, …]}`: a multi-line text.
+    Lines {
+        plain: Vec<ExprDecl>,
+        numbered: Vec<ExprDecl>,
+    },
+}
+
+#[derive(Clone, Debug)]
+pub(crate) struct ShapeExpr {
+    pub shape: ShapeUse,
+    pub from: ExprDecl,
+    pub over: Option<ExprDecl>,
+    pub with: Vec<(Spanned<String>, ExprDecl)>,
+    pub null_as: Vec<(Spanned<String>, Node)>,
+    pub null_else_absent: Option<Spanned<bool>>,
+    /// `despite: type`: permits `null_else: absent` to omit required members.
+    pub despite_type: Option<Span>,
+}
+
+/// A `$` form: the key that marks it, its reader, and its schema.
+type Form =
+    (&'static str, fn(&Key, &Node, &mut SyntaxReader<'_>) -> Option<ExprKind>, fn(Sides<'_>) -> Value);
+
+/// The `$` forms, in the order in which messages list them.
+const FORMS: &[Form] = &[
+    ("$from", convert, ConvertForm::definition),
+    (
+        "$text",
+        |key, node, reader| {
+            let TextForm { reason, with } = TextForm::read(key, node, reader)?;
+            Some(ExprKind::Text { reason, with })
+        },
+        TextForm::definition,
+    ),
+    ("$shape", shape, ShapeForm::definition),
+    (
+        "$value",
+        |key, node, reader| {
+            let ValueForm { value, despite } = ValueForm::read(key, node, reader)?;
+            Some(ExprKind::Value { value, despite_type: despite })
+        },
+        ValueForm::definition,
+    ),
+    (
+        "$first",
+        |key, node, reader| FirstForm::read(key, node, reader).map(|form| ExprKind::FirstOf(form.values)),
+        FirstForm::definition,
+    ),
+    (
+        "$present",
+        |key, node, reader| PresentForm::read(key, node, reader).map(|form| ExprKind::Present(form.values)),
+        PresentForm::definition,
+    ),
+    (
+        "$each",
+        |key, node, reader| {
+            let EachForm { each: (name, list), give } = EachForm::read(key, node, reader)?;
+            Some(ExprKind::Each { name, list: Box::new(list), give: Box::new(give) })
+        },
+        EachForm::definition,
+    ),
+    (
+        "$lookup",
+        |key, node, reader| {
+            let LookupForm { value, list, by, field } = LookupForm::read(key, node, reader)?;
+            Some(ExprKind::Lookup { value: Box::new(value), list, by, field })
+        },
+        LookupForm::definition,
+    ),
+    (
+        "$if",
+        |key, node, reader| {
+            let IfForm { predicate, then, otherwise } = IfForm::read(key, node, reader)?;
+            Some(ExprKind::If { predicate, then: Box::new(then), otherwise: otherwise.map(Box::new) })
+        },
+        IfForm::definition,
+    ),
+    (
+        "$lines",
+        |key, node, reader| {
+            let LinesForm { plain, numbered } = LinesForm::read(key, node, reader)?;
+            Some(ExprKind::Lines { plain, numbered })
+        },
+        LinesForm::definition,
+    ),
+    (
+        "$count",
+        |key, node, reader| {
+            let list = Box::new(CountForm::read(key, node, reader)?.list);
+            Some(ExprKind::Aggregate { what: Aggregate::Count, list })
+        },
+        CountForm::definition,
+    ),
+    (
+        "$sum",
+        |key, node, reader| {
+            let list = Box::new(SumForm::read(key, node, reader)?.list);
+            Some(ExprKind::Aggregate { what: Aggregate::Sum, list })
+        },
+        SumForm::definition,
+    ),
+];
+
+impl Read for ExprDecl {
+    type Output = ExprDecl;
+
+    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ExprDecl> {
+        let kind = match &node.kind {
+            Kind::String(text, _) if text.starts_with('$') => ExprKind::Path(text.clone()),
+            Kind::Seq(_) => ExprKind::Array(ListOf::<ExprDecl>::read(key, node, reader)?),
+            // Any key with `$` marks a special form. A literal with such a key needs `$value`.
+            Kind::Map(entries) => match entries.iter().find(|(key, _)| key.name.starts_with('$')) {
+                Some((mark, _)) => match FORMS.iter().find(|(name, ..)| *name == mark.name) {
+                    Some((_, read, _)) => read(key, node, reader)?,
+                    None => {
+                        let known: Vec<&str> = FORMS.iter().map(|(name, ..)| *name).collect();
+                        reader.findings.push(faults::unknown_form(&mark.name, mark.span, &known));
+                        return None;
+                    }
+                },
+                None => ExprKind::Object(MapOf::<ExprDecl>::read(key, node, reader)?),
+            },
+            _ => ExprKind::Literal(node.clone()),
+        };
+        Some(ExprDecl { kind, span: node.span })
+    }
+
+    fn schema(_: Sides<'_>) -> Value {
+        reference("value")
+    }
+}
+
+impl ExprDecl {
+    pub(in crate::mapping) fn definition(sides: Sides<'_>) -> Value {
+        let plain = json!({
+            "type": "object", "propertyNames": {"not": {"pattern": "^\\$"}}, "additionalProperties": reference("value"),
+        });
+        let scalar = json!({"type": ["null", "boolean", "number", "string"]});
+        let mut forms = vec![scalar, list_of(&reference("value")), plain];
+        forms.extend(FORMS.iter().map(|(_, _, definition)| definition(sides)));
+        json!({"anyOf": forms})
+    }
+}
+
+section! {
+    /// `{$from: path, as: conversion, else: …}`
+    ConvertForm is "`$from`" {
+        /// The value that is converted.
+        lenient from("$from"): ExprDecl,
+        /// The conversion.
+        lenient conversion("as"): UnreadConversion,
+        /// What follows outside its domain: `error`, `keep` or a literal.
+        optional otherwise("else"): Anything,
+    }
+}
+
+kinds! {
+    /// A conversion that is read with its `else:`.
+    UnreadConversion -> Node, Anything::read, |_| reference("conversion");
+    /// What becomes of other nulls. True is `absent`.
+    NullElse -> Spanned<bool>, |_, node, reader| {
+        let word = node.word(&["absent", "keep"], reader.findings)?;
+        Some(Spanned { value: word == "absent", span: node.span })
+    }, |_| words(&["keep", "absent"]);
+}
+
+fn convert(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ExprKind> {
+    let form = ConvertForm::read(key, node, reader)?;
+    let conversion = conversion(form.conversion.as_ref(), form.otherwise.as_ref(), reader);
+    Some(ExprKind::Convert { from: Box::new(form.from?), conversion: conversion? })
+}
+
+section! {
+    /// `{$text: reason, with: {name: expr}}`
+    TextForm is "`$text`" {
+        /// A reason in the client's language.
+        required reason("$text"): Text,
+        /// Values of its placeholders.
+        default with: MapOf<ExprDecl>,
+    }
+}
+
+section! {
+    /// `{$shape: S, from: expr, …}`
+    ShapeForm is "`$shape`" {
+        /// A shape run over a value; `[Name]` for each element.
+        required shape("$shape"): ShapeUse,
+        /// The value that is read.
+        required from: ExprDecl,
+        /// The old value that the result is laid over.
+        optional over: ExprDecl,
+        /// Fields that the shape cannot make up.
+        default with: MapOf<ExprDecl>,
+        /// What follows for a value that the shape does not take: `drop`, `error` or a literal, or one of these for each side.
+        optional otherwise("else"): Anything,
+        /// Literals instead of null, by member.
+        default null_as: MapOf<Anything>,
+        /// What becomes of other nulls.
+        optional null_else: NullElse,
+        /// Members that are left out may be required.
+        optional despite: DespiteType,
+    }
+}
+
+fn shape(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ExprKind> {
+    let ShapeForm { mut shape, from, over, with, otherwise, null_as, null_else, despite } =
+        ShapeForm::read(key, node, reader)?;
+    match otherwise {
+        Some(otherwise) if node.get("over").is_some() => {
+            reader.findings.push(faults::else_over(otherwise.span));
+        }
+        Some(otherwise) => shape.read_else(&otherwise, reader),
+        None => {}
+    }
+    let (null_else_absent, despite_type) = (null_else, despite);
+    Some(ExprKind::Shape(Box::new(ShapeExpr {
+        shape,
+        from,
+        over,
+        with,
+        null_as,
+        null_else_absent,
+        despite_type,
+    })))
+}
+
+section! {
+    /// `{$value: literal, despite: type}`
+    ValueForm is "`$value`" {
+        /// A literal, whatever it looks like.
+        required value("$value"): Anything,
+        /// It breaks the contract's type, and is listed in the report.
+        optional despite: DespiteType,
+    }
+}
+
+section! {
+    /// `{$first: [expr, …]}`
+    FirstForm is "`$first`" {
+        /// The first that is there and not null.
+        filled values("$first"): ListOf<ExprDecl>,
+    }
+}
+
+section! {
+    /// `{$present: [expr, …]}`
+    PresentForm is "`$present`" {
+        /// A list of those that are there and not null.
+        filled values("$present"): ListOf<ExprDecl>,
+    }
+}
+
+section! {
+    /// `{$each: {name: list}, give: expr}`
+    EachForm is "`$each`" {
+        /// For each element of a list: `{name: list}`.
+        required each("$each"): Element<ExprDecl>,
+        /// What the element gives.
+        required give: ExprDecl,
+    }
+}
+
+section! {
+    /// `{$lookup: value, in: list, by: member, field: member}`
+    LookupForm is "`$lookup`" {
+        /// The value that is looked up; of a list, each.
+        required value("$lookup"): ExprDecl,
+        /// The path of a list of objects.
+        required list("in"): Text,
+        /// The member that is the value.
+        required by: Text,
+        /// The member that is given; the object itself without it.
+        optional field: Text,
+    }
+}
+
+section! {
+    /// `{$if: predicate, then: expr, else: expr}`
+    IfForm is "`$if`" {
+        /// A condition.
+        required predicate("$if"): PredicateDecl,
+        /// The value while it holds.
+        required then: ExprDecl,
+        /// The value while it does not; nothing without it.
+        optional otherwise("else"): ExprDecl,
+    }
+}
+
+section! {
+    /// `{$lines: [expr, …], numbered: [expr, …]}`
+    LinesForm is "`$lines`" {
+        /// Texts, each on a line of its own.
+        filled plain("$lines"): ListOf<ExprDecl>,
+        /// Texts on further lines, numbered from one.
+        default numbered: ListOf<ExprDecl>,
+    }
+}
+
+section! {
+    /// `{$count: list}`
+    CountForm is "`$count`" {
+        /// A list: how many elements it has.
+        required list("$count"): ExprDecl,
+    }
+}
+
+section! {
+    /// `{$sum: list}`
+    SumForm is "`$sum`" {
+        /// A list of numbers: their exact sum.
+        required list("$sum"): ExprDecl,
+    }
+}
