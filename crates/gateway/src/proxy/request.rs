@@ -70,8 +70,8 @@ pub(crate) struct Form {
 
 impl Form {
     /// Returns the text of a form, or an empty string if there is none.
-    pub(crate) fn text(form: Option<&Form>) -> &str {
-        form.and_then(|form| str::from_utf8(&form.bytes).ok()).unwrap_or_default()
+    pub(crate) fn text(form: &Option<Arc<Form>>) -> &str {
+        form.as_ref().and_then(|form| str::from_utf8(&form.bytes).ok()).unwrap_or_default()
     }
 }
 
@@ -82,7 +82,7 @@ pub(crate) struct Routed {
     /// The operation, or why the front's own service answers the request without one.
     pub operation: Result<Operation, Unknown>,
     /// Set by `form_token` if the front accepts tokens in forms.
-    pub form: Option<Form>,
+    pub form: Option<Arc<Form>>,
     pub body: Body,
 }
 
@@ -114,7 +114,7 @@ pub(crate) struct KnownRequest {
     pub front: Arc<Front>,
     pub operation: Operation,
     pub client: Arc<Client>,
-    pub form: Option<Form>,
+    pub form: Option<Arc<Form>>,
     /// The query without parameters that carry the token. `None`: the query has no token.
     query_left: Option<String>,
 }
@@ -125,7 +125,7 @@ impl KnownRequest {
         front: Arc<Front>,
         operation: Operation,
         client: Arc<Client>,
-        form: Option<Form>,
+        form: Option<Arc<Form>>,
     ) -> KnownRequest {
         let names = context.program.credential(front.serves).read_queries();
         let query_left = context.uri.query().filter(|_| names.clone().next().is_some());
@@ -199,7 +199,7 @@ impl KnownRequest {
             front: Arc::clone(&self.front),
             operation: Some(self.operation.route),
             client: Some(Arc::clone(&self.client)),
-            _form: None,
+            _form: self.form.clone(),
             body,
         }
     }
@@ -213,7 +213,7 @@ pub(crate) struct ForwardedRequest {
     /// `None`: that service authenticates the sender.
     pub client: Option<Arc<Client>>,
     /// Reserves the memory of the body.
-    pub _form: Option<Form>,
+    pub _form: Option<Arc<Form>>,
     pub body: Body,
 }
 

@@ -123,7 +123,7 @@ impl ShadowRequest {
         }));
         let query = context.uri.query().unwrap_or_default();
         let in_query = credential.read_queries().flat_map(|name| carried::values(query, name));
-        let form = Form::text(form.as_ref());
+        let form = Form::text(form);
         let in_form = credential.read_form_fields().flat_map(|name| carried::values(form, name));
         secrets.extend(in_query.chain(in_form).map(|token| Secret::from(&*token)));
         for side in [front.serves, front.serves.other()] {

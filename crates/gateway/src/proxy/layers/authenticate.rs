@@ -79,7 +79,7 @@ impl Authenticate {
             })
         });
         let known = |token: Cow<'_, str>| clients.is_known(token.as_bytes());
-        let (query, form) = (context.uri.query().unwrap_or_default(), Form::text(form.as_ref()));
+        let (query, form) = (context.uri.query().unwrap_or_default(), Form::text(form));
         is_in_field
             || credential.read_queries().flat_map(|name| carried::values(query, name)).any(known)
             || credential.read_form_fields().flat_map(|name| carried::values(form, name)).any(known)
@@ -87,7 +87,7 @@ impl Authenticate {
 
     fn client(&self, Routed { context, front, form, .. }: &Routed) -> Result<Arc<Client>, GatewayError> {
         let side = context.program.side(front.serves);
-        let (query, form) = (context.uri.query().unwrap_or_default(), Form::text(form.as_ref()));
+        let (query, form) = (context.uri.query().unwrap_or_default(), Form::text(form));
         let token = token(&context.headers, query, form, &side.credential)?;
         let found = token.as_deref().map(str::as_bytes);
         let client = found.and_then(|token| self.tokens.clients().authenticate(token, &side.name));

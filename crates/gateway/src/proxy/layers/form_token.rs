@@ -10,6 +10,7 @@ use crate::proxy::request::{Form, Routed};
 use crate::proxy::{Response, headers};
 use futures_util::future::{BoxFuture, Either};
 use http::header;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use tower::Service;
 
@@ -60,15 +61,16 @@ fn may_carry_token(Routed { context, front, body, .. }: &Routed) -> bool {
 }
 
 /// Returns the form, unless it is too large, and a body with the original content.
-async fn buffer_form(body: Body, memory: &Memory) -> Result<(Option<Form>, Body), GatewayError> {
+async fn buffer_form(body: Body, memory: &Memory) -> Result<(Option<Arc<Form>>, Body), GatewayError> {
     let share = memory.take(body.length().unwrap_or(FORM_BYTES_MAX));
     match body.with_trailers().beginning(FORM_BYTES_MAX).await? {
         BodyStart::Longer(body) => Ok((None, body)),
-        BodyStart::Whole(form) => {
+        BodyStart::Whole(bytes) => {
             // Fail after the body was read: a client that is still sending may lose the response
             // (RFC 9112, section 9.6).
             let share = share.map_err(|_| limit_error("memory"))?;
-            Ok((Some(Form { bytes: form.clone(), _share: share }), Body::full(form)))
+            let body = Body::full(bytes.clone());
+            Ok((Some(Arc::new(Form { bytes, _share: share })), body))
         }
     }
 }
