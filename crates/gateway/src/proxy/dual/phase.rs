@@ -112,7 +112,7 @@ impl Phased {
     /// Forwards a request to the own service and notes what is unknown about it.
     fn forward_unknown(&self, unknown: Unknown, request: ForwardedRequest) -> Answering {
         let (composer, calls) = (Arc::clone(&self.composer), self.unknown.clone());
-        let own = request.front.own.as_ref().and_then(|own| own.at(request.host())).map(Arc::clone);
+        let own = request.front.own.as_ref().and_then(|own| own.at(request.host())).cloned();
         let (context, front) = (Arc::clone(&request.context), &request.front);
         if let Some(route) = request.operation {
             context.facts().phase = front.phase(route).name();
