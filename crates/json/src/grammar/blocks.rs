@@ -1,9 +1,9 @@
-//! Blocks of 64 bytes within an array or object, checked without looking at one token after the other.
+//! Checks blocks of 64 bytes within an array or object without a loop over tokens.
 //!
-//! A bit stands for a byte. What may follow a token depends on the token, and for a comma, and for a string after one, on what
-//! it stands in. So all tokens of one kind are held at once against what follows them, in one or two operations on a word;
-//! brackets alone are gone through one by one, and between two of them all commas stand in the same array or object.
-//! A string is one run of bits: adding a bit at its start carries to its end, which tells ends by what stood before the start.
+//! Each byte has one bit in a word. The bytes that may follow a token depend on the token; after a comma, and after a string that
+//! follows one, also on the container. So all tokens of one kind are compared with their successors at once, in one or two
+//! operations on a word. Only brackets are processed one by one: between two of them, all commas are in the same container.
+//! A string is one run of bits. Adding the bit at its start carries to its end, which marks ends by the token before the start.
 
 use super::super::reader::is_blank;
 use super::super::scan::{Classes, Scan, Task, escaped};
@@ -12,21 +12,21 @@ use super::{Grammar, Inside, Next};
 
 pub(super) const BLOCK_BYTES: usize = 64;
 
-/// Bytes at the end of a chunk that are worth a block of their own.
+/// Minimum length of the rest of a chunk that is checked as a padded block.
 pub(super) const TAIL_BYTES: usize = 16;
 
-/// Bytes of a number that is looked at to its end from the block on that it begins in: a longer one is read byte by byte.
+/// Maximum length of a number that is checked across the end of a block. A longer one is checked byte by byte.
 const BARE_MAX: usize = 1024;
 
-/// As many whole blocks of a chunk as are in order, from `at` on; gives the place that has been reached.
+/// Checks as many valid blocks as there are from `at`. Returns the position after them.
 pub(super) struct Blocks<'a> {
     pub grammar: &'a mut Grammar,
     pub chunk: &'a [u8],
     pub at: usize,
 }
 
-/// What goes on behind a block. Of a word the last bit counts: whether a token of that kind is the last one that the block ends.
-/// What follows a comma or an opening bracket, and a string there, depends on what they stand in; that is known where it follows.
+/// The state after a block. In a word, the last bit tells whether the last token of the block is of that kind. The container decides
+/// what may follow a comma or an opening bracket; the next block reads it from the grammar.
 #[derive(Clone, Copy, Default)]
 struct Pending {
     colon: u64,
@@ -34,15 +34,15 @@ struct Pending {
     opens: u64,
     /// The end of a value.
     value: u64,
-    /// The end of a string that is a name in an object, and a value in an array.
+    /// The end of a string that is a name in an object or a value in an array.
     either: u64,
-    /// 1 where more of a number or word comes, which has been looked at to its end, or what may follow it.
+    /// 1 if the next bytes are the rest of a number or literal, which was checked to its end.
     bare: u64,
-    /// 1 where the block ends in a string that is a name in an object.
+    /// 1 if the block ends inside a string that is a name in an object.
     in_either: u64,
-    /// All ones where the block ends in a string.
+    /// All ones if the block ends inside a string.
     in_string: u64,
-    /// Whether that string's last byte is a backslash that escapes what follows.
+    /// Whether the last byte of that string is a backslash that starts an escape.
     escapes: bool,
 }
 
@@ -110,12 +110,12 @@ impl Task for Blocks<'_> {
             && !pending.escapes
             && !grammar.open.is_empty()
         {
-            // What stands before it may be blank, in strings and between tokens.
+            // Blanks before the tail are valid inside strings and between tokens.
             let mut block = [b' '; BLOCK_BYTES];
             let blanks = BLOCK_BYTES - tail.len();
             block[blanks..].copy_from_slice(tail);
             let read = (Block { chunk: &block, block: &block, at: 0 }).read(scan, pending, grammar);
-            // Where it ends in the midst of a scalar, that is left to others.
+            // If the block ends inside a scalar, the grammar checks the tail byte by byte.
             if let Some(read) = read {
                 (pending, at) = (read.pending, at + read.len - blanks);
             }
@@ -125,20 +125,10 @@ impl Task for Blocks<'_> {
     }
 }
 
-/// Bytes of the escape that goes on here, behind its backslash.
-#[cold]
-fn escape_len(text: &[u8]) -> Option<usize> {
-    match text {
-        [b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't', ..] => Some(1),
-        [b'u', digits @ ..] => digits.first_chunk::<4>()?.iter().all(u8::is_ascii_hexdigit).then_some(5),
-        _ => None,
-    }
-}
-
-/// What a block says.
+/// The result of a block.
 struct Read {
     pending: Pending,
-    /// Bytes of the block, or of what it has of the outermost array or object.
+    /// Checked bytes: all of the block, or up to the end of the outermost container.
     len: usize,
 }
 
@@ -151,18 +141,18 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
-    /// What the block asks of what follows. None where something is wrong or unusual; then nothing has happened.
+    /// Checks the block. Returns `None`, without an effect, if the block is invalid or unusual.
     #[inline(always)]
     fn read<S: Scan>(self, scan: S, before: Pending, grammar: &mut Grammar) -> Option<Read> {
         let Classes { quote, backslash, control, low, comma, colon, opens, closes, digit, zero } =
             scan.classes(self.block);
         if before.in_string & !(quote | backslash) == !0 {
-            // Nothing but text, as much of long ones is.
+            // A block inside a long string.
             return (control == 0).then_some(Read { pending: before, len: BLOCK_BYTES });
         }
         let (escaped, escapes) = escaped(backslash, false);
         let quote = quote & !escaped;
-        // With the quote that opens it, without the one that closes it.
+        // Includes the opening quote, but not the closing one.
         let strings = scan.prefix_xor(quote) ^ before.in_string;
         let outside = !strings;
         let blank = if low & outside == 0 { 0 } else { scan.blanks(self.block) & outside };
@@ -197,7 +187,7 @@ impl Block<'_> {
         let after_either = follow.after(either_ends, before.either >> 63);
         wrong |= after_value.places & !(comma | closes);
 
-        // What is wrong in an object, and what is in an array.
+        // Faults that depend on the container.
         let no_name = (after_comma.places | after_open.places & !closes) & !string_opens;
         let in_object = no_name | after_either.places & !colon;
         let in_array = after_either.places & !(comma | closes);
@@ -220,26 +210,26 @@ impl Block<'_> {
         Some(Read { pending, len: BLOCK_BYTES })
     }
 
-    /// Whether what stands behind backslashes may, and hexadecimal digits follow where they have to.
+    /// Checks the escapes whose second bytes are at `places`. No escape starts before the block, so `place` is never 0.
     #[cold]
     fn escapes(self, places: u64) -> Option<()> {
         let mut places = places;
         while places != 0 {
             let place = places.trailing_zeros() as usize;
             places &= places - 1;
-            escape_len(self.chunk.get(self.at + place..)?)?;
+            text::escape_len(self.chunk.get(self.at + place - 1..)?)?;
         }
         Some(())
     }
 
-    /// The bare bytes but for those of the last number or word, which goes on after the block, or may. None where that one is
-    /// wrong, or its end is not in the chunk.
+    /// Returns the bare bytes without the last number or literal, if it may continue after the block. Returns `None` if that one is
+    /// invalid, or its end is not in the chunk.
     #[inline(always)]
     fn cut_scalar(self, bare: u64, starts: u64) -> Option<u64> {
         let len = bare.leading_ones();
         let before = !0u64 >> 1 >> (len - 1);
         if starts >> (64 - len) & 1 == 0 {
-            // It began in a block before, and has been looked at.
+            // It started in a previous block, which checked it.
             return Some(bare & before);
         }
         let rest = &self.chunk[self.at + (64 - len) as usize..];
@@ -249,10 +239,10 @@ impl Block<'_> {
         (is_one && scalar.len() < rest.len()).then_some(bare & before)
     }
 
-    /// Whether all numbers and words are such; `bare` has their bytes, `starts` the first ones, `digits` those that are digits.
+    /// Checks all numbers and literals. `bare` marks their bytes, `starts` their first bytes, `digits` their digits.
     #[inline(always)]
     fn bare_scalars(self, bare: u64, starts: u64, digits: u64, zero: u64) -> Option<()> {
-        // Most numbers are digits that do not begin with a zero.
+        // Most numbers consist of digits without a leading zero.
         if starts & zero & digits >> 1 != 0 {
             return None;
         }
@@ -279,7 +269,7 @@ impl Block<'_> {
         Some(())
     }
 
-    /// The number or word that begins at `start`.
+    /// Returns the number or literal that starts at `start`.
     #[inline(always)]
     fn bare(&self, bare: u64, start: u32) -> &[u8] {
         let len = (!(bare >> start)).trailing_zeros();
@@ -287,7 +277,7 @@ impl Block<'_> {
     }
 }
 
-/// How many bytes of a number or word, or of what is none, `bytes` begins with.
+/// Returns the number of bare bytes at the start of `bytes`.
 #[inline(always)]
 fn bare_len(bytes: &[u8]) -> usize {
     let is_other =
@@ -295,7 +285,7 @@ fn bare_len(bytes: &[u8]) -> usize {
     bytes.iter().position(is_other).unwrap_or(bytes.len())
 }
 
-/// The places of tokens that follow others.
+/// Positions after tokens.
 struct Follow {
     /// White space outside of strings.
     blank: u64,
@@ -304,33 +294,32 @@ struct Follow {
 #[derive(Clone, Copy)]
 struct Following {
     places: u64,
-    /// The last bit is set where one of them lies behind the block.
+    /// The last bit is set if such a position is after the block.
     pending: u64,
 }
 
 impl Follow {
-    /// The first byte that is not white space after each of `tokens`, which end there; and after the block before, where
-    /// `before` is 1.
+    /// Returns the position of the first byte that is not white space after each of `tokens`, and at the start if `before` is 1.
     #[inline(always)]
     fn after(&self, tokens: u64, before: u64) -> Following {
         let next = tokens << 1 | before;
         if self.blank == 0 {
             return Following { places: next, pending: tokens };
         }
-        // Adding a bit at the start of a run of white space carries to what follows the run.
+        // Adding the bit at the start of a run of white space carries to the byte after it.
         let (carried, over) = self.blank.overflowing_add(next & self.blank);
         Following { places: (next | carried) & !self.blank, pending: tokens | u64::from(over) << 63 }
     }
 }
 
-/// The quotes that end those strings that have a bit of `starts`, and whether the one that the block cuts is one of them.
+/// Returns the closing quotes of the strings that start at `starts`, and whether the string at the end of the block is one of them.
 #[inline(always)]
 fn ends(strings: u64, starts: u64) -> (u64, bool) {
     let (carried, goes_on) = strings.overflowing_add(starts);
     (carried & !strings, goes_on)
 }
 
-/// The brackets of a block, and what is wrong between them.
+/// The brackets of a block, and the faults between them.
 struct Brackets<'a> {
     block: &'a [u8; BLOCK_BYTES],
     opens: u64,
@@ -341,8 +330,8 @@ struct Brackets<'a> {
 }
 
 impl Brackets<'_> {
-    /// Opens and closes them; tells where the outermost one is closed, if it is: what is wrong behind it does not count. None
-    /// where something is wrong or too deep; then `grammar` is as before.
+    /// Opens and closes containers. Returns the position at which the outermost one closes, if it does; faults after it are ignored.
+    /// Returns `None`, without a change of `grammar`, if the block is invalid or too deep.
     #[inline(always)]
     fn read(self, grammar: &mut Grammar) -> Option<Option<usize>> {
         let wrong_in = |after| if after == Next::AfterMember { self.in_object } else { self.in_array };
@@ -392,7 +381,7 @@ impl Brackets<'_> {
         }
         if !is_without {
             grammar.open.truncate(outer);
-            // There are few: one by one costs less than a call.
+            // A call to `memcpy` would cost more than this loop over a few bytes.
             for outer in opened.iter().take(count) {
                 grammar.open.push(*outer);
             }

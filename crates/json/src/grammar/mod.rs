@@ -1,15 +1,15 @@
-//! Whether a text that only passes by is JSON: the grammar of RFC 8259 and a bound on depth, over chunks cut anywhere.
+//! Checks the grammar of RFC 8259 and the depth of a text, over chunks of any size.
 //!
-//! What it leaves to others: UTF-8 ([`Utf8Checker`](crate::Utf8Checker)), members named twice, halves of surrogate pairs,
-//! which the grammar allows, and bounds on single scalars. The [`Reader`](crate::Reader) looks at all of these and tells
-//! what it reads; it takes ten times as long. Tests hold the two together.
+//! It does not check UTF-8 ([`Utf8Checker`](crate::Utf8Checker)), duplicate names, lone surrogates, which the grammar allows, or the
+//! length of scalars. The [`Reader`](crate::Reader) checks all of these and reports what it reads, but takes ten times as long.
+//! Tests compare both.
 //!
 //! Decisions to know before editing:
 //!
-//! - [`Grammar::byte`] knows the whole grammar, one byte at a time, and tells every fault. [`Blocks`] is a short cut through it
-//!   for 64 bytes that are as they should be: it holds whole classes of bytes against what may follow them, and goes through
-//!   brackets one by one. What is not in order, or cut, it leaves to `byte`.
-//! - A value that begins decides at once what may follow it, so that nothing has to happen when it ends.
+//! - [`Grammar::byte`] implements the grammar, one byte at a time, and reports every error. [`Blocks`] is a fast path for 64 valid
+//!   bytes: it compares classes of bytes with the bytes after them, and processes only brackets one by one. It leaves invalid
+//!   blocks and cut scalars to `byte`.
+//! - The start of a value sets the state after the value, so the end of a value needs no work.
 
 mod blocks;
 
@@ -18,7 +18,7 @@ use super::error::{Error, ErrorKind, Expected, Limit};
 use super::reader::is_blank;
 use super::scan::{self, Level, Scan, Task};
 
-/// What may come next, outside of scalars.
+/// The next expected token, outside of scalars.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Next {
     Value,
@@ -28,25 +28,25 @@ enum Next {
     Colon,
     AfterElement,
     AfterMember,
-    /// Nothing but white space.
+    /// Only white space.
     End,
 }
 
-/// The scalar that has begun.
+/// The current scalar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Inside {
     Nothing,
     String,
-    /// Behind a backslash.
+    /// After a backslash.
     Escape,
-    /// Hexadecimal digits to come.
+    /// Remaining hexadecimal digits.
     Hex(u8),
     Number(Number),
-    /// A word, and how many of its bytes have come.
+    /// A literal, and the number of its bytes so far.
     Word(&'static [u8], u8),
 }
 
-/// Which part of a number has come last (RFC 8259, section 6).
+/// The last part of a number so far (RFC 8259, section 6).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Number {
     Minus,
@@ -59,7 +59,7 @@ enum Number {
     ExponentDigits,
 }
 
-/// The arrays and objects that are open at one place of a text.
+/// The open arrays and objects at a position of a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub struct Open {
     depth: u8,
@@ -69,32 +69,32 @@ pub struct Open {
 impl Open {
     const DEPTH_MAX: usize = 32;
 
-    /// How many there are.
+    /// Returns the number of open containers.
     pub fn depth(self) -> usize {
         usize::from(self.depth)
     }
 
-    /// A bit for each, outermost first: whether it is an object.
+    /// Returns a bit for each container, outermost first: 1 for an object.
     pub fn bits(self) -> u32 {
         self.objects
     }
 
-    /// How many of them are objects.
+    /// Returns the number of open objects.
     pub fn objects(self) -> usize {
         self.objects.count_ones() as usize
     }
 }
 
-/// Where the text between two scalars leads, and how long it is.
+/// The end of the text between two scalars, with its length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Gap {
-    /// To a scalar that is a value.
+    /// A scalar that is a value.
     Scalar(usize),
-    /// Behind the last bracket of the text.
+    /// The last bracket of the text.
     End(usize),
 }
 
-/// Whether a string, a number or a word may start with `byte`.
+/// Returns whether a string, a number or a literal can start with `byte`.
 pub const fn is_scalar_start(byte: u8) -> bool {
     matches!(byte, b'"' | b'-' | b'0'..=b'9' | b't' | b'f' | b'n')
 }
@@ -114,20 +114,20 @@ pub const fn is_scalar_start(byte: u8) -> bool {
 #[derive(Debug, Clone)]
 pub struct Grammar {
     next: Next,
-    /// What may come after a value that stands where the reading has come to.
+    /// The state after a value at the current position.
     after: Next,
     inside: Inside,
-    /// For each open array and object what comes after it.
+    /// The state after each open array and object.
     open: Vec<Next>,
     depth_max: usize,
-    /// Bytes of all chunks before this one.
+    /// Bytes of all previous chunks.
     before: u64,
     level: Level,
     failed: Option<Error>,
 }
 
 impl Grammar {
-    /// `depth_max`: arrays and objects that may be open at one time.
+    /// `depth_max`: maximum number of open arrays and objects.
     pub fn new(depth_max: usize) -> Grammar {
         Grammar {
             next: Next::Value,
@@ -141,14 +141,14 @@ impl Grammar {
         }
     }
 
-    /// Begins another text, whose first byte lies at `offset` of what faults are counted in. The stack of the last one is kept.
+    /// Starts another text. `offset` is added to the offsets of errors. Reuses the stack.
     pub fn restart(&mut self, depth_max: usize, offset: u64) {
         self.open.clear();
         (self.next, self.after, self.inside) = (Next::Value, Next::End, Inside::Nothing);
         (self.depth_max, self.before, self.failed) = (depth_max, offset, None);
     }
 
-    /// Continues in the middle of a text, within `open` and at a value, or behind one; see [`Grammar::restart`].
+    /// Continues within `open`, at a value or after one; see [`Grammar::restart`].
     pub fn resume(&mut self, open: Open, is_behind: bool, depth_max: usize, offset: u64) {
         self.restart(depth_max, offset);
         for at in 0..open.depth() {
@@ -158,7 +158,7 @@ impl Grammar {
         self.next = if is_behind { self.after } else { Next::Value };
     }
 
-    /// The arrays and objects that are open, unless there are more than [`Open`] has room for.
+    /// Returns the open arrays and objects, unless they exceed the capacity of [`Open`].
     pub fn open(&self) -> Option<Open> {
         let inner = self.open.iter().skip(1).chain(self.open.first().map(|_| &self.after));
         inner.enumerate().try_fold(Open::default(), |open, (at, after)| {
@@ -167,8 +167,8 @@ impl Grammar {
         })
     }
 
-    /// Reads from behind one scalar, or the beginning of the text, up to the next one or the end of the text. `None` where
-    /// `text` has a fault or ends before.
+    /// Reads from the end of a scalar, or the start of the text, to the next scalar or the end of the text. Returns `None` if `text` is
+    /// invalid or ends before.
     pub fn feed_to_scalar(&mut self, text: &[u8]) -> Option<Gap> {
         for (at, byte) in text.iter().enumerate() {
             let is_value = matches!(self.next, Next::Value | Next::ValueOrEnd);
@@ -183,7 +183,7 @@ impl Grammar {
         None
     }
 
-    /// Reads no further than to the end of the first value that ends in `chunk`; returns the place behind it.
+    /// Reads up to the end of the first value that ends in `chunk`, and returns its position.
     ///
     /// # Errors
     /// See [`Grammar::feed`].
@@ -211,7 +211,7 @@ impl Grammar {
         Ok(end)
     }
 
-    /// Whether a number or word has come to its end, which `byte` follows.
+    /// Returns whether `byte` ends the current number or literal.
     fn is_ended_by(&self, byte: u8) -> bool {
         match self.inside {
             Inside::Number(number) => number.may_end() && number.with(byte).is_none(),
@@ -220,40 +220,39 @@ impl Grammar {
         }
     }
 
-    /// The same, looking at bytes in another way than the best of this processor; for tests and measurements.
+    /// Uses another scan level than the best one of this processor, for tests and measurements.
     pub fn at_level(mut self, level: Level) -> Grammar {
         self.level = level;
         self
     }
 
-    /// Takes the next bytes.
+    /// Checks the next bytes.
     ///
     /// # Errors
-    /// The first fault with its place. Every further call returns the same.
+    /// Returns the first error with its offset. Every further call returns the same error.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), Error> {
         scan::run(self.level, Feed { grammar: self, chunk })
     }
 
-    /// [`Grammar::feed`] with a way of scanning, whatever the level.
+    /// [`Grammar::feed`] with the given scanner instead of that of the level.
     ///
     /// # Errors
-    /// See there.
+    /// See [`Grammar::feed`].
     pub fn feed_by<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<(), Error> {
         self.read_by(scan, chunk, false).map(drop)
     }
 
-    /// [`Grammar::feed_by`] no further than to the end of the array or object that the text is; gives the place behind it, if it
-    /// ends in this chunk.
+    /// [`Grammar::feed_by`] up to the end of the outermost array or object. Returns its position if it is in this chunk.
     ///
     /// # Errors
-    /// See there.
+    /// See [`Grammar::feed`].
     #[inline(always)]
     pub fn feed_to_end<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<Option<usize>, Error> {
         let read = self.read_by(scan, chunk, true)?;
         Ok((self.next == Next::End).then_some(read))
     }
 
-    /// Reads a chunk, or what it has of an array or object; gives how many bytes.
+    /// Reads a chunk, or up to the end of the outermost container. Returns the number of bytes.
     fn read_by<S: Scan>(&mut self, scan: S, chunk: &[u8], to_end: bool) -> Result<usize, Error> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -264,10 +263,10 @@ impl Grammar {
         read.inspect_err(|error| self.failed = Some(*error))
     }
 
-    /// The text has ended.
+    /// Finishes the text.
     ///
     /// # Errors
-    /// The first fault, or that the text is cut short.
+    /// Returns the first error, also if the text is truncated.
     pub fn finish(&self) -> Result<(), Error> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -285,7 +284,7 @@ impl Grammar {
         }
     }
 
-    /// Takes one byte, whatever has come before it.
+    /// Checks one byte in any state.
     fn byte(&mut self, byte: u8) -> Result<(), ErrorKind> {
         self.inside = match (self.inside, byte) {
             (Inside::Nothing, _) => return self.token(byte),
@@ -312,13 +311,13 @@ impl Grammar {
         Ok(())
     }
 
-    /// A bare scalar has ended, and this byte follows it.
+    /// Ends a number or literal before this byte.
     fn ends_before(&mut self, byte: u8) -> Result<(), ErrorKind> {
         self.inside = Inside::Nothing;
         self.token(byte)
     }
 
-    /// Takes a byte outside of scalars.
+    /// Checks a byte outside of scalars.
     fn token(&mut self, byte: u8) -> Result<(), ErrorKind> {
         if is_blank(byte) {
             return Ok(());
@@ -339,7 +338,7 @@ impl Grammar {
         }
     }
 
-    /// A number or word begins.
+    /// Starts a number or literal.
     fn bare(&mut self) -> Result<(), ErrorKind> {
         if !matches!(self.next, Next::Value | Next::ValueOrEnd) {
             return Err(self.unexpected_kind());
@@ -348,7 +347,7 @@ impl Grammar {
         Ok(())
     }
 
-    /// Takes a bracket, comma or colon, or a quote that opens a string.
+    /// Checks a bracket, a comma, a colon, or the opening quote of a string.
     fn structure(&mut self, byte: u8) -> Result<(), ErrorKind> {
         match (byte, self.next) {
             (b',', Next::AfterMember) => self.next = Next::Key,
@@ -393,7 +392,7 @@ impl Grammar {
 }
 
 impl Number {
-    /// What follows from one more byte; none where it is not part of the number.
+    /// Returns the state after one more byte, or `None` if the byte is not part of the number.
     fn with(self, byte: u8) -> Option<Number> {
         Some(match (self, byte) {
             (Number::Minus, b'0') => Number::Zero,
@@ -414,7 +413,7 @@ impl Number {
     }
 }
 
-/// [`Grammar::feed_by`] with the way of scanning that it is run with.
+/// [`Grammar::feed_by`] as a task.
 struct Feed<'a> {
     grammar: &'a mut Grammar,
     chunk: &'a [u8],
@@ -428,7 +427,7 @@ impl Task for Feed<'_> {
     }
 }
 
-/// Text of a string, up to what is none.
+/// [`Scan::text_break`] as a task.
 struct Text<'a> {
     chunk: &'a [u8],
     at: usize,
@@ -443,19 +442,19 @@ impl Task for Text<'_> {
     }
 }
 
-/// One chunk to be read.
+/// [`Grammar::read_by`] as a task.
 struct Chunk<'a> {
     grammar: &'a mut Grammar,
     chunk: &'a [u8],
-    /// Not further than to the end of the outermost array or object.
+    /// Whether to stop at the end of the outermost container.
     to_end: bool,
 }
 
-/// A fault with its place in the chunk.
+/// An error with its position in the chunk.
 type Fault = (usize, ErrorKind);
 
 impl Task for Chunk<'_> {
-    /// How many bytes were read.
+    /// The number of bytes read.
     type Output = Result<usize, Fault>;
 
     fn run<S: Scan>(self, scan: S) -> Result<usize, Fault> {
@@ -470,8 +469,8 @@ impl Task for Chunk<'_> {
             if at == before && grammar.inside == Inside::String {
                 at = scan.enter(Text { chunk, at });
             }
-            // An escape or a scalar that a block cuts, or what is shorter than a block. A block in which something is unusual is
-            // not tried again from each of its bytes on.
+            // Reads escapes, cut scalars and short rests byte by byte. After an invalid block, retrying from each of its bytes would check
+            // the same bytes up to 64 times.
             let again_from = if at == before && !grammar.open.is_empty() { at + BLOCK_BYTES } else { at };
             while !is_end(grammar)
                 && let Some(byte) = chunk.get(at)

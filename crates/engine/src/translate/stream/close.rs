@@ -1,5 +1,4 @@
-//! What is written when an object closes: constants, defaults, and values that were captured on the
-//! way. Also the conversions of values that had to be whole.
+//! Writes the end of an object: constants, defaults and captured values. Also converts buffered values.
 
 use super::fault::{self, Fault};
 use super::frame::Frame;
@@ -17,7 +16,7 @@ use switchback_plan::convert::Yield;
 use switchback_plan::{Key, ValueOp};
 
 impl<S: Scan> Run<'_, S> {
-    /// Writes what the object has to say at its end, at `at`.
+    /// Writes the close items of the object whose bracket is at `at`.
     pub(super) fn close(&mut self, top: &Frame, object: &Object, at: usize) -> Result<(), Fault> {
         self.flush();
         let machine = &*self.machine;
@@ -44,7 +43,7 @@ impl<S: Scan> Run<'_, S> {
     }
 }
 
-/// Writes the end of an object; `begun` tells whether anything stands in it already.
+/// Writes simple close items. `begun`: whether the object has a member already.
 fn write_endings(endings: &[Ending], slots: &[Slot], begun: bool, chunk: &[u8], out: &mut Vec<u8>) {
     let start = out.len();
     for ending in endings {
@@ -61,7 +60,7 @@ fn write_endings(endings: &[Ending], slots: &[Slot], begun: bool, chunk: &[u8], 
             }
         }
     }
-    // Each has a comma before it.
+    // Each text starts with a comma.
     if !begun && out.len() > start {
         out.remove(start);
     }
@@ -77,22 +76,22 @@ struct Closing<'a> {
     chunk: &'a [u8],
     values: &'a Arc<Values>,
     bounds: Bounds,
-    /// Of the closing bracket.
+    /// Offset of the closing bracket in the body.
     offset: u64,
 }
 
-/// What came of a member. What was appended for nothing does not count.
+/// The result of a close item. After [`Wrote::Nothing`], the caller truncates the output.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Wrote {
     Nothing,
-    /// An object in which nothing stands, or null, since it must be there.
+    /// An empty object, or null for a required member.
     Empty,
     Something,
 }
 
 impl Closing<'_> {
-    /// Appends `items`; `begun` tells whether anything stands in their object already. Nothing when one is missing that is
-    /// needed, or when there is nothing but empty objects.
+    /// Appends `items`. `begun`: whether their object has a member already. Returns [`Wrote::Nothing`] if a needed item is
+    /// missing.
     fn items(&self, items: &[Close], begun: bool, out: &mut Vec<u8>) -> Result<Wrote, Fault> {
         let (mut begun, mut all, mut is_complete) = (begun, Wrote::Empty, true);
         for item in items {
@@ -130,7 +129,7 @@ impl Closing<'_> {
         Ok(if self.value(&item.from, out)? { Wrote::Something } else { Wrote::Nothing })
     }
 
-    /// Appends a value that is not put together; whether there is one.
+    /// Appends a value other than an object, and returns whether there is one.
     #[inline(always)]
     fn value(&self, from: &From, out: &mut Vec<u8>) -> Result<bool, Fault> {
         let value = match from {
@@ -189,7 +188,7 @@ impl Closing<'_> {
         }
     }
 
-    /// What lies at the end of a path of names in captured text, which is one value and nothing else.
+    /// Returns the value at a path of names in captured text, which is exactly one value.
     fn inside<'t>(&self, captured: &'t [u8], path: &[Key]) -> Result<Option<&'t [u8]>, Fault> {
         if path.is_empty() {
             return Ok(Some(captured));
@@ -198,15 +197,15 @@ impl Closing<'_> {
         Ok(found.map_err(|error| self.moved(error))?.map(|place| &captured[place]))
     }
 
-    /// Faults within captured text are reported at the object's end.
+    /// Errors in captured text are reported at the end of the object, because the position of the capture is not stored.
     fn moved(&self, error: switchback_json::Error) -> Fault {
         fault::json(self.offset, error.kind)
     }
 }
 
 impl Held {
-    /// Appends the conversion of `text`, which begins at `offset` of the body; whether there is one.
-    /// Otherwise what was appended does not count.
+    /// Appends the conversion of `text`, which starts at `offset` of the body, and returns whether there is one. If not, the caller
+    /// truncates the output.
     pub(super) fn run(
         &self,
         text: &[u8],
@@ -244,7 +243,7 @@ impl Held {
     }
 }
 
-/// Runs an op over text that is whole, as the reference does. `offset` is where faults of the text are told.
+/// Runs an op over complete text, as the reference does. Errors are reported at `offset`.
 fn walk(
     op: &ValueOp,
     text: &[u8],
@@ -260,7 +259,7 @@ fn walk(
     })
 }
 
-/// The element of an array of one; `text` begins with its bracket.
+/// Returns the element of an array that has exactly one. `text` starts with the bracket.
 fn only_element(text: &[u8], offset: u64) -> Result<&[u8], Fault> {
     let moved = |error: switchback_json::Error| fault::json(offset + error.offset, error.kind);
     let start = raw::skip_blank(text, 1);

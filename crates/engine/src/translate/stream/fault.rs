@@ -1,18 +1,19 @@
-//! Why a body stops, in a form small enough for the hot path; the place is found when it is told.
+//! Errors of the machine. They are boxed to keep results small on the hot path; [`Machine::locate`](super::machine::Machine::locate)
+//! adds the position.
 
 use crate::translate::Cause;
 use switchback_json::{Error, ErrorKind, Limit};
 
-/// A cause on its way out of the machine.
+/// The cause of an error, without its position.
 pub(super) type Fault = Box<Cause>;
 
-/// The text is not acceptable JSON.
+/// Returns an error of the JSON text.
 #[cold]
 pub(super) fn json(offset: u64, kind: ErrorKind) -> Fault {
     Box::new(Cause::Json(Error::new(offset, kind)))
 }
 
-/// A value that must be kept for a while, and ends at `offset`, is longer than the bound on kept bytes.
+/// Returns the error for a buffered value that ends at `offset` and exceeds its bound.
 #[cold]
 pub(super) fn too_long(offset: u64) -> Fault {
     json(offset, ErrorKind::Limit(Limit::HeldBytes))

@@ -5,36 +5,34 @@ use super::names::NameId;
 /// The index of an op in a program.
 pub(super) type OpId = u32;
 
-/// Where the text of a value that is passed over goes.
+/// The destination of a skipped value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Sink {
     Copy,
     Drop,
-    /// Kept whole for this op.
+    /// Buffered as a whole for this op.
     Hold(OpId),
 }
 
-/// An op that is under way around the place that has been reached.
+/// An op that is active at the current position.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frame {
     pub kind: FrameKind,
-    /// Of an object: its index in the program. Else: the op of each element.
+    /// The index of an object in the program, or the op of each element.
     pub id: u32,
     /// Whether a member or element was written.
     pub wrote: bool,
-    /// Of an object: whether it has names in the ledger.
+    /// Whether the object has names in the ledger.
     pub strangers: bool,
-    /// Of an object: the name that came last.
+    /// The last name of the object.
     pub last: NameId,
-    /// Of an object: the member whose value is being read, or [`NONE`] for one that the plan does not
-    /// name.
+    /// The member whose value is read, or [`NONE`](super::names::NONE) if the plan does not name it.
     pub member: NameId,
-    /// Of an object: a bit for each of the first 64 names that was seen.
+    /// The names of the object so far, as bits; the first 64 only.
     pub seen: u64,
-    /// Of an object: a bit for each of the first 64 members that was not written although its action would
-    /// have.
+    /// The members whose op wrote no value, as bits; the first 64 only.
     pub withdrawn: u64,
-    /// Of an object: where its other bits and its slots begin.
+    /// Start of the further bits and of the slots of the object.
     pub bits: usize,
     pub slots: usize,
 }

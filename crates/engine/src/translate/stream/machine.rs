@@ -1,5 +1,5 @@
-//! The machine that runs a program over chunks: a stack of open objects and arrays, and what may come
-//! next. It can stop after any byte.
+//! The machine that runs a program over chunks: a stack of open objects and arrays, and a state that determines the next token.
+//! It can stop after any byte.
 
 use super::edge::{EdgeId, NO_EDGE};
 use super::fault::{self, Fault};
@@ -19,27 +19,27 @@ use switchback_json::reader::is_blank;
 use switchback_json::scan::{Portable, Scan};
 use switchback_json::{ErrorKind, Expected, Grammar, KeyLedger, Limit};
 
-/// What a body in transit holds between chunks.
+/// The state of a body between chunks.
 #[derive(Debug)]
 pub(super) struct Machine {
     pub values: Arc<Values>,
     pub bounds: Bounds,
-    /// Checks values that are passed over, if that is wanted; the machine itself knows what stands around them.
+    /// Checks skipped values, if requested. The machine itself checks the structure around them.
     pub grammar: Option<Grammar>,
     pub state: State,
     pub stack: Stack,
     pub layout: Layout,
     /// Names in open objects that have no number in the layout.
     pub strangers: KeyLedger,
-    /// Open arrays and objects.
+    /// Number of open arrays and objects.
     pub depth: usize,
-    /// The part of a name that earlier chunks held.
+    /// The start of a name that continues in the next chunk.
     pub key: Vec<u8>,
-    /// The part of a value to be converted that earlier chunks held.
+    /// The start of a buffered value that continues in the next chunk.
     pub held: Vec<u8>,
-    /// Bytes of all chunks before this one.
+    /// Bytes of all previous chunks.
     pub before: u64,
-    /// Whether anything was written for the value at the top.
+    /// Whether the op of the root wrote a value.
     pub wrote: bool,
 }
 
@@ -63,20 +63,20 @@ pub(super) struct Layout {
     pub is_changed: bool,
 }
 
-/// What may come next.
+/// The next expected token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// A value for this op.
     Value(OpId),
-    /// The value of the member that the innermost object names.
+    /// The value of the current member of the innermost object.
     MemberValue,
-    /// More of a value that is passed over.
+    /// The rest of a skipped value.
     Passing(Skip, Sink),
-    /// Behind a value that was passed over.
+    /// The end of a skipped value was reached.
     ValueEnd(Sink),
     FirstKey,
     NextKey,
-    /// More of a name; whether its next byte is escaped.
+    /// The rest of a name. The flag is set if its next byte is escaped.
     InKey(bool),
     Colon,
     AfterMember,
@@ -105,7 +105,7 @@ impl Machine {
         }
     }
 
-    /// The cause with the place that has been reached, and the mapping line at work there.
+    /// Adds the current position and its mapping line to a cause.
     pub(super) fn locate(&self, program: &Program, cause: Cause) -> TranslateError {
         let error = TranslateError::new(cause);
         if matches!(error.cause, Cause::Json(_)) {
@@ -127,13 +127,13 @@ impl Machine {
         })
     }
 
-    /// The place of a slot of a member of the innermost object.
+    /// Returns the index of a slot of a member of the innermost object.
     fn slot(&self, capture: &Capture) -> usize {
         let (frame, outer) = self.stack.frames.split_last().expect("a member lies within an object");
         slot_index(frame, outer, capture)
     }
 
-    /// Notes that the member whose value the innermost object has read is not written after all.
+    /// Notes that the op of the current member wrote no value.
     pub(super) fn withdraw(&mut self, program: &Program) {
         let Some(top) = self.stack.frames.last_mut() else { return };
         let words = program.objects[top.id as usize].words;
@@ -144,7 +144,7 @@ impl Machine {
         *word |= 1 << (top.member % 64);
     }
 
-    /// Holds more of a value that is passed over against the grammar, to its end or not.
+    /// Checks the grammar of a part of a skipped value. `is_whole`: the part is the last one.
     #[inline(always)]
     pub(super) fn check_passed<S: Scan>(
         &mut self,
@@ -156,7 +156,7 @@ impl Machine {
         let checked = grammar.feed_by(scan, text);
         let checked = checked.and_then(|()| if is_whole { grammar.finish() } else { Ok(()) });
         checked.map_err(|error| match error.kind {
-            // Of what is passed over as one value, numbers alone may have an end before it, or none.
+            // In a single value, only an invalid number can end early or stay incomplete.
             ErrorKind::TrailingBytes | ErrorKind::UnexpectedEnd => {
                 fault::json(error.offset, ErrorKind::InvalidNumber)
             }
@@ -164,16 +164,16 @@ impl Machine {
         })
     }
 
-    /// Bytes of all buffers.
+    /// Returns the size of all buffers.
     pub(super) fn held_bytes(&self) -> usize {
         let words = self.stack.bits.capacity() + self.stack.frames.capacity() * size_of::<Frame>() / 8;
         let slots: usize = self.stack.slots.iter().map(Slot::held_bytes).sum();
         words * 8 + slots + self.key.capacity() + self.held.capacity() + self.strangers.bytes()
     }
 
-    /// The text has ended; appends what was waiting for its end. Whether anything was written in all.
+    /// Finishes the body and appends the remaining output. Returns whether a value was written.
     pub(super) fn finish(mut self, program: &Program, out: &mut Vec<u8>) -> Result<bool, Fault> {
-        // Only a number or word can be ended by the end of the text, with wraps around it at most.
+        // Only a number or literal is ended by the end of the text. At most wrappers are open around it.
         if let State::Passing(Skip::Bare(bare), sink) = self.state
             && self.depth == 0
             && bare.end(0, 0) == Skipped::To(0)
@@ -196,38 +196,38 @@ impl Machine {
     }
 }
 
-/// Where the slot of a member of the object `frame` lies, which lies within `outer`.
+/// Returns the index of a slot of a member of the object `frame`, whose outer frames are `outer`.
 fn slot_index(frame: &Frame, outer: &[Frame], capture: &Capture) -> usize {
     let objects = outer.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
     let slots = match capture.up {
         0 => Some(frame.slots),
         up => objects.map(|frame| frame.slots).nth(usize::from(up) - 1),
     };
-    // A capture looks no higher than the object that it was compiled within.
+    // The compiler creates captures only for objects around the member.
     slots.expect("the object that captures is open") + usize::from(capture.slot)
 }
 
-/// How to go on.
+/// How the loop continues.
 #[derive(Debug, Clone, Copy)]
 enum Next {
-    /// From here.
+    /// At this position.
     At(usize),
-    /// By passing over the value that begins here.
+    /// Skip the value that starts here.
     Pass(Sink, usize),
 }
 
-/// A machine at work on one chunk.
+/// A machine while it runs over one chunk.
 pub(super) struct Run<'a, S> {
     pub machine: &'a mut Machine,
     pub program: &'a Program,
     pub scan: S,
     pub chunk: &'a [u8],
     pub out: &'a mut Vec<u8>,
-    /// The part of the chunk that is to be written next; not yet in `out`.
+    /// The part of the chunk that is copied next and is not yet in `out`.
     pub span: std::ops::Range<usize>,
-    /// What has been done since the last scalar, if it is to be learned.
+    /// The work since the last scalar, if an edge can be learned.
     pub recording: Option<Recording>,
-    /// The edge that was learned last, or [`NO_EDGE`].
+    /// The last learned edge, or [`NO_EDGE`].
     pub learned_edge: EdgeId,
 }
 
@@ -248,7 +248,7 @@ impl<'a, S: Scan> Run<'a, S> {
         let room = self.machine.bounds.json.total_bytes - self.machine.before;
         let over = self.chunk.len() as u64 > room;
         if over {
-            // The limit is below the length of a slice here.
+            // `room` fits `usize`, because it is below the length of a slice.
             self.chunk = &self.chunk[..room as usize];
         }
         let is_start = self.machine.before == 0 && self.machine.state == State::Value(self.program.root);
@@ -271,7 +271,7 @@ impl<'a, S: Scan> Run<'a, S> {
         Ok(())
     }
 
-    /// Moves what refers to the chunk out of it.
+    /// Copies everything that refers to the chunk, because the chunk is released.
     fn suspend(&mut self) -> Result<(), Fault> {
         self.flush();
         let bound = self.machine.bounds.capture_bytes;
@@ -283,7 +283,7 @@ impl<'a, S: Scan> Run<'a, S> {
         Ok(())
     }
 
-    /// Reads white space and one byte of structure, or finds what begins.
+    /// Reads white space and one structural byte, or the start of a value.
     fn structure(&mut self, at: usize) -> Result<Next, Fault> {
         let mut at = at;
         while is_blank(self.chunk[at]) {
@@ -335,7 +335,7 @@ impl<'a, S: Scan> Run<'a, S> {
         fault::json(self.place(at), ErrorKind::Unexpected { expected })
     }
 
-    /// A member's value begins.
+    /// Starts the value of a member.
     fn member_value(&mut self, at: usize) -> Result<Next, Fault> {
         let (object, member) = (self.top().id, self.top().member);
         let object = &self.program.objects[object as usize];
@@ -343,7 +343,7 @@ impl<'a, S: Scan> Run<'a, S> {
             return match object.others {
                 Others::Keep => Ok(Next::Pass(Sink::Copy, at)),
                 Others::Drop => Ok(Next::Pass(Sink::Drop, at)),
-                // The name has been written.
+                // The name was written already.
                 Others::Run(op) => self.value(op, at),
                 Others::Refuse(_) if self.is_null(at) => Ok(Next::Pass(Sink::Drop, at)),
                 Others::Refuse(reason) => Err(Cause::Refused(reason).into()),
@@ -373,14 +373,14 @@ impl<'a, S: Scan> Run<'a, S> {
         }
     }
 
-    /// The first element of an array begins.
+    /// Starts the first element of an array.
     fn first_element(&mut self, at: usize) -> Result<Next, Fault> {
         let op = self.top().id;
         self.machine.state = State::Value(op);
         self.value(op, at)
     }
 
-    /// A value begins for `op`, which writes it.
+    /// Starts a value and writes it by `op`.
     fn value(&mut self, op: OpId, at: usize) -> Result<Next, Fault> {
         let first = self.chunk[at];
         let program = self.program;
@@ -436,7 +436,7 @@ impl<'a, S: Scan> Run<'a, S> {
         }
     }
 
-    /// Whether the value at `at` is null, where no other scalar is taken.
+    /// Returns whether the value at `at` is null, for an op that accepts no other scalar.
     fn is_null(&mut self, at: usize) -> bool {
         let is_null = self.chunk[at] == b'n';
         if let Some(recording) = &mut self.recording {
@@ -534,21 +534,21 @@ impl<'a, S: Scan> Run<'a, S> {
         if let Some(recording) = &mut self.recording {
             recording.close(top.wrote, at);
         }
-        // Faults from here on are those of the object, not of its last member.
+        // Errors from here on concern the object, not its last member.
         self.top_mut().member = NONE;
         self.close(top, object, at)?;
         self.write(b"}");
         Ok(())
     }
 
-    /// Forgets the innermost object, and opens another one in its place.
+    /// Replaces the innermost object by a new one in the same frame.
     #[inline(always)]
     pub(super) fn reopen_object(&mut self, seen: u64) {
         let machine = &mut *self.machine;
         let top = machine.stack.frames.last_mut().expect("an element is open");
         (top.seen, top.withdrawn) = (seen, 0);
         let (bits, slots) = (top.bits, top.slots);
-        // Few objects have such bits, and clearing none of them is a costly call to some libraries.
+        // Few objects have such bits, and filling an empty slice still calls `memset`.
         if machine.stack.bits.len() > bits {
             machine.stack.bits[bits..].fill(0);
         }
@@ -557,7 +557,7 @@ impl<'a, S: Scan> Run<'a, S> {
         }
     }
 
-    /// Forgets the innermost object.
+    /// Removes the innermost object.
     #[inline(always)]
     pub(super) fn leave_object(&mut self, top: &Frame) {
         for slot in &mut self.machine.stack.slots[top.slots..self.machine.stack.slots_used] {
@@ -574,7 +574,7 @@ impl<'a, S: Scan> Run<'a, S> {
         self.value_done(at + 1);
     }
 
-    /// The value at the innermost place has ended before `at`.
+    /// Finishes the value of the innermost frame, which ends before `at`.
     #[inline(always)]
     pub(super) fn value_done(&mut self, at: usize) {
         loop {
@@ -614,7 +614,7 @@ impl<'a, S: Scan> Run<'a, S> {
         }
     }
 
-    /// The innermost frame; asked for only where the state says that there is one.
+    /// Returns the innermost frame. Call it only in states that imply one.
     #[inline(always)]
     pub(super) fn top(&self) -> &Frame {
         self.machine.stack.frames.last().expect("this state lies within a frame")
@@ -625,7 +625,7 @@ impl<'a, S: Scan> Run<'a, S> {
         self.machine.stack.frames.last_mut().expect("this state lies within a frame")
     }
 
-    /// The offset of a place of the chunk in the whole text.
+    /// Converts a position in the chunk to an offset in the body.
     #[inline(always)]
     pub(super) fn place(&self, at: usize) -> u64 {
         self.machine.before + at as u64

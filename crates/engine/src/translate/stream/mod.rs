@@ -1,28 +1,28 @@
-//! Bodies translated while they pass: a [`Program`] runs over chunks cut anywhere and gives the other
-//! side's text, mostly as spans of the input. Nothing is built; what must wait for its place (captured
-//! members, values of conversions) is kept as bytes within a bound.
+//! Translates bodies while they are streamed: a [`Program`] runs over chunks of any size and writes the other side's text, mostly
+//! as spans of the input. It builds no tree. Captured members and values of conversions are buffered as bytes, up to a bound.
 //!
-//! What lives here: the run time of every [`ValueOp`](switchback_plan::ValueOp) over a stream. What does
-//! not: ops over several bodies, heads, statuses.
+//! This module executes every [`ValueOp`](switchback_plan::ValueOp) over a stream. It handles neither heads and statuses nor ops
+//! over several bodies.
 //!
-//! `machine` runs an op over a value that passes, `close` over one that had to be complete first (a conversion's, an object's
-//! end); `program` lays the ops out. `learned`, `record` and `follow` are the short cut, `scalar` and `skip` find where a value
-//! ends, `pass` forwards values that no op changes, `naming` reads the names of members, `output` writes. A change of what an op
-//! does starts in the reference, [`document`](super::document()).
+//! | Files | Purpose |
+//! |---|---|
+//! | `program` | lays out the ops of a plan |
+//! | `machine`, `naming`, `pass`, `close` | run ops: structure, member names, skipped values, ends of objects and conversions |
+//! | `follow`, `learned`, `edge`, `record` | the fast path |
+//! | `scalar`, `skip` | find the end of a value |
+//! | `output`, `span`, `slot`, `frame`, `names` | output and state |
 //!
 //! Decisions to know before editing:
 //!
-//! - The slow reference is [`document`](super::document()); this must equal it byte for byte. It is tested
-//!   over generated documents, plans and cuts.
-//! - There is one machine (`machine`) that can stop after every byte, and one short cut through it (`follow`): the text between
-//!   two scalars is compared with texts that the machine has read in the same place before, and what the machine did there is
-//!   done again. Only scalars are looked at. The machine's work is recorded while it runs (`record`), so that the short cut has
-//!   no rules of its own. Cutting a text into single bytes never takes the short cut, so comparing cuts compares the two.
-//! - Where the grammar of a body is checked, the machine checks
-//!   what it looks at anyway, and reads the values that it passes over with a [`Grammar`]. The short cut takes a scalar only
-//!   where it is in order, and leaves the rest to the machine, which reports the fault. Lenient bodies are checked where the
-//!   plan looks: brackets are counted everywhere, members and names are read in objects that the plan rewrites, UTF-8 is
-//!   checked throughout, and a text cut short is always noticed.
+//! - The reference is [`document`](super::document()), and the output must equal its output byte for byte. Tests compare both over
+//!   generated documents, plans and cuts. Change the meaning of an op in the reference first.
+//! - The machine can stop after every byte. The fast path compares the text between two scalars with texts that the machine read
+//!   at the same position before, and repeats the machine's recorded work. It has no rules of its own. A text that is cut into
+//!   single bytes never takes the fast path, so tests that compare cuts compare both.
+//! - With [`Check::Grammar`], the machine checks the structure that it reads, and a [`Grammar`] the values that it skips. The fast
+//!   path accepts valid scalars only and leaves any other to the machine, which reports the error. With [`Check::Lenient`],
+//!   members and names are checked in objects that the plan rewrites, brackets and UTF-8 everywhere. A truncated text is always
+//!   an error.
 
 mod close;
 mod edge;
@@ -58,25 +58,24 @@ use switchback_json::{Grammar, Limits, Utf8Checker};
 /// How much of a body is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// The whole grammar of RFC 8259, UTF-8 and what the plan reads: for bodies of an upstream. A member that is named
-    /// twice is found where the plan reads names; limits hold as in lenient reading.
+    /// The grammar of RFC 8259 and UTF-8. Duplicate names are found in objects whose names the plan reads. Limits apply as in
+    /// lenient reading.
     Grammar,
-    /// UTF-8, brackets, and what the plan reads: for bodies of an upstream that is trusted. Of the limits, those on
-    /// depth and total bytes hold everywhere, the one on names where names are read; values that pass
-    /// by cost no memory and are not counted.
+    /// UTF-8, brackets, and the parts that the plan reads, for bodies of a trusted upstream. The limits on depth and total bytes
+    /// apply everywhere, the limit on names where names are read. Skipped values use no memory and are not counted.
     Lenient,
 }
 
-/// Bounds on one body.
+/// Limits for one body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bounds {
-    /// For the text itself: depth, lengths, numbers of values.
+    /// Limits for the text: depth, lengths, numbers of values.
     pub json: Limits,
-    /// Bytes of one value that is kept until its object closes or until it is converted.
+    /// Maximum bytes of a value that is buffered until its object closes or until it is converted.
     pub capture_bytes: usize,
-    /// Bytes of one object that is kept until it is known which of several it is, or whether it is taken.
+    /// Maximum bytes of an object that is buffered to choose between alternatives, or to decide whether to write it.
     pub choice_bytes: usize,
-    /// Bytes of the names, in objects that are rewritten, that are too many to be expected.
+    /// Maximum bytes of names in open objects, without the names of the plan and of the learned layout.
     pub names_bytes: usize,
 }
 
@@ -91,16 +90,16 @@ impl Default for Bounds {
     }
 }
 
-/// Values that a plan takes from elsewhere than the body.
+/// Values that a plan reads from outside the body.
 #[derive(Debug, Clone, Default)]
 pub struct Values {
-    /// What the operator has set.
+    /// The settings of the operator.
     pub settings: Arc<Settings>,
-    /// JSON text by the index of `CloseFrom::Supplied`; none = nothing is supplied.
+    /// JSON text by the index of `CloseFrom::Supplied`; `None` writes no member.
     pub supplied: Vec<Option<Vec<u8>>>,
 }
 
-/// One body on its way.
+/// The translation of one body.
 #[derive(Debug)]
 pub struct Transcoder {
     program: Arc<Program>,
@@ -112,7 +111,7 @@ pub struct Transcoder {
 }
 
 impl Transcoder {
-    /// A body at its beginning, to be taken through this program. `check` says how much of its grammar is looked at.
+    /// Creates the state for one body.
     pub fn new(program: Arc<Program>, values: Arc<Values>, check: Check, bounds: Bounds) -> Transcoder {
         let grammar = (check == Check::Grammar).then(|| Grammar::new(bounds.json.depth));
         Transcoder {
@@ -125,15 +124,14 @@ impl Transcoder {
         }
     }
 
-    /// The same, looking at bytes in another way than the best of this processor; for tests and
-    /// measurements.
+    /// Uses another scan level than the best one of this processor, for tests and measurements.
     pub fn at_level(mut self, level: Level) -> Transcoder {
         self.level = level;
         self
     }
 
-    /// Takes the next bytes and gives what can be sent of the translation. The chunk itself comes back
-    /// when nothing is to be changed. After an error every further call returns the same error.
+    /// Translates the next chunk and returns the output that is ready. Returns the chunk itself if the plan changes no body.
+    /// After an error, every further call returns the same error.
     pub fn push(&mut self, chunk: Bytes) -> Result<Bytes, TranslateError> {
         if self.program.is_identity() {
             self.run(&chunk, &mut Vec::new())?;
@@ -153,8 +151,7 @@ impl Transcoder {
         Ok(())
     }
 
-    /// The body has ended; appends what is still to be sent: null, if the plan yields nothing for the
-    /// body. A body cut short is an error.
+    /// Finishes the body and appends the rest of the output: null, if the plan writes no value. A truncated body is an error.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), TranslateError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -166,7 +163,7 @@ impl Transcoder {
         Ok(())
     }
 
-    /// The place that has been reached, and the mapping line at work there, where one is known: for the log.
+    /// Returns the current position and its mapping line, if known, for the log.
     pub fn place(&self) -> String {
         let TranslateError { place, origin, .. } = self.machine.locate(&self.program, Cause::NotOne);
         match origin {
@@ -175,7 +172,7 @@ impl Transcoder {
         }
     }
 
-    /// Bytes that are held between chunks, beside the fixed state.
+    /// Returns the bytes that are buffered between chunks.
     pub fn held_bytes(&self) -> usize {
         self.machine.held_bytes()
     }
@@ -196,8 +193,7 @@ impl Transcoder {
     }
 }
 
-/// Translates one whole text, appending to `out`; whether anything was written. For captured values,
-/// which have been checked on their way in.
+/// Translates a captured value, whose text was checked when it was read. Appends to `out` and returns whether it wrote a value.
 fn translate_whole(
     program: &Arc<Program>,
     values: &Arc<Values>,

@@ -1,5 +1,4 @@
-//! The names of members as the machine reads them: whether a name is one, which member of the plan it names, whether the object
-//! has had it, and what is learnt from where it stands.
+//! Reads member names: checks their grammar, finds their member in the plan, and rejects duplicates.
 
 use super::fault::{self, Fault};
 use super::machine::{Run, State};
@@ -11,7 +10,7 @@ use switchback_json::text;
 use switchback_json::{ErrorKind, Limit};
 
 impl<S: Scan> Run<'_, S> {
-    /// Reads on in a name until its closing quote or the end of the chunk.
+    /// Reads a name up to its closing quote or the end of the chunk.
     pub(super) fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
         let machine = &mut *self.machine;
         let skipped = Skip::String { escaped }.enter_over(self.scan, self.chunk, from, 0);
@@ -37,7 +36,7 @@ impl<S: Scan> Run<'_, S> {
         Ok(end)
     }
 
-    /// A name has been read: finds its member and checks that the object has not had it.
+    /// Finds the member of a complete name, and checks that the name is new in the object.
     fn name(&mut self, raw: &[u8], end: usize) -> Result<(), Fault> {
         let start = self.place(end).saturating_sub(raw.len() as u64 + 1);
         let raw = text::check_string(raw).map_err(|(at, kind)| fault::json(start + at as u64, kind))?;
@@ -77,7 +76,7 @@ impl<S: Scan> Run<'_, S> {
         Ok(())
     }
 
-    /// The id of a name that the plan does not know, if there is room for it.
+    /// Returns the number of a name that the plan does not know. Assigns one if there is room.
     fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
         let object = self.top().id as usize;
         let names = &self.machine.layout.learned.names[object];
@@ -89,7 +88,7 @@ impl<S: Scan> Run<'_, S> {
         Some(Arc::make_mut(&mut self.machine.layout.learned).names[object].add(name))
     }
 
-    /// Marks the name as seen in the innermost object; false when it was.
+    /// Marks the name as seen in the innermost object. Returns whether it is new.
     pub(super) fn see(&mut self, id: NameId) -> bool {
         let machine = &mut *self.machine;
         let top = machine.stack.frames.last_mut().expect("a name lies within an object");
@@ -103,6 +102,7 @@ impl<S: Scan> Run<'_, S> {
         fresh
     }
 
+    /// Adds a name without a number to the ledger. Returns whether it is new.
     fn ledger(&mut self, raw: &str, offset: u64) -> Result<bool, Fault> {
         if !std::mem::replace(&mut self.top_mut().strangers, true) {
             self.machine.strangers.open();

@@ -1,4 +1,4 @@
-//! What is written: text of the plan, and parts of the chunk, joined as long as they follow one another.
+//! Writes text of the plan, and parts of the chunk.
 
 use super::machine::Run;
 use super::program::Prefix;
@@ -6,7 +6,7 @@ use super::span::flush;
 use switchback_json::scan::Scan;
 
 impl<S: Scan> Run<'_, S> {
-    /// Writes the name of the member whose value is written next.
+    /// Writes the name of a member, with the comma before it.
     #[inline(always)]
     pub(super) fn begin_member(&mut self, prefix: &Prefix) {
         self.flush();
@@ -18,7 +18,8 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Writes the comma before an element whose text begins at `at`, if one is due.
+    /// Writes the comma before the element at `at`, unless it is the first one. Copies the comma of the chunk if there is one, so
+    /// that the span continues.
     #[inline(always)]
     pub(super) fn begin_element(&mut self, at: usize) {
         if std::mem::replace(&mut self.top_mut().wrote, true) {
@@ -30,7 +31,7 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Writes a part of the chunk, together with what stands before it where that is written as well.
+    /// Writes a part of the chunk. Extends the pending span if the part is adjacent to it.
     #[inline(always)]
     pub(super) fn keep(&mut self, start: usize, end: usize) {
         if let Some(recording) = &mut self.recording {

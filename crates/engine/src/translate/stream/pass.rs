@@ -1,4 +1,4 @@
-//! Values that are passed over as they stand: to the output, to nowhere, or kept whole for a conversion.
+//! Skips values that no op reads: copies them, drops them, or buffers them for a conversion.
 
 use super::fault::{self, Fault};
 use super::frame::{FrameKind, OpId, Sink};
@@ -11,7 +11,7 @@ use switchback_json::scan::Scan;
 use switchback_json::{ErrorKind, Expected, Limit, Limits};
 
 impl<S: Scan> Run<'_, S> {
-    /// Passes over the value at `at`.
+    /// Skips the value at `at`.
     #[inline(always)]
     pub(super) fn pass(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
         let first = self.chunk[at];
@@ -22,11 +22,11 @@ impl<S: Scan> Run<'_, S> {
         if let Some(grammar) = &mut machine.grammar {
             grammar.restart(machine.bounds.json.depth - machine.depth, machine.before + at as u64);
         }
-        // The quote of a string is behind, the bracket of a container before.
+        // Skipping starts after the quote of a string, but at the bracket of a container.
         self.pass_from(Skip::of(first), sink, at, at + usize::from(first == b'"'))
     }
 
-    /// Passes over the value that the chunk has from `start` on; what is before `at` has been read.
+    /// Skips the value whose part in this chunk starts at `start` and was read up to `at`.
     #[inline(always)]
     pub(super) fn pass_from(
         &mut self,
@@ -36,7 +36,7 @@ impl<S: Scan> Run<'_, S> {
         at: usize,
     ) -> Result<usize, Fault> {
         if let (Skip::Nested(_), Some(grammar)) = (skip, &mut self.machine.grammar) {
-            // The grammar knows where it ends.
+            // The grammar finds the end as well, so the value is scanned once.
             let ends = grammar.feed_to_end(self.scan, &self.chunk[start..]);
             return match ends.map_err(|error| fault::json(error.offset, error.kind))? {
                 Some(len) => self.passed(sink, start, start + len),
@@ -48,7 +48,7 @@ impl<S: Scan> Run<'_, S> {
         let (end, is_whole) = match skipped {
             Skipped::To(end) => (end, true),
             Skipped::Cut(_) => (self.chunk.len(), false),
-            // The grammar tells more of the byte that is wrong.
+            // The check below includes the invalid byte, because the grammar reports a more specific error.
             Skipped::NoWord(at) | Skipped::TooDeep(at) | Skipped::Unbalanced(at) => {
                 (self.chunk.len().min(at + 1), false)
             }
@@ -66,14 +66,14 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// The value that the chunk has from `start` on ends at `end`.
+    /// Finishes a skipped value and returns its end.
     #[inline(always)]
     pub(super) fn passed(&mut self, sink: Sink, start: usize, end: usize) -> Result<usize, Fault> {
         self.value_ends(sink, start, end)?;
         Ok(end)
     }
 
-    /// The value that the chunk has from `start` on goes on behind it.
+    /// Suspends a skipped value that continues in the next chunk.
     #[inline(always)]
     pub(super) fn is_cut(&mut self, skip: Skip, sink: Sink, start: usize) -> Result<usize, Fault> {
         self.deliver(sink, start, self.chunk.len())?;
@@ -94,7 +94,7 @@ impl<S: Scan> Run<'_, S> {
         Ok(())
     }
 
-    /// A value that was passed over ends at `end`; the chunk has it from `start` on.
+    /// Delivers the last part of a skipped value, and converts it if it was buffered.
     #[inline(always)]
     pub(super) fn value_ends(&mut self, sink: Sink, start: usize, end: usize) -> Result<(), Fault> {
         match sink {
@@ -125,7 +125,7 @@ impl<S: Scan> Run<'_, S> {
         if len <= bound { Ok(()) } else { Err(fault::too_long(self.place(end))) }
     }
 
-    /// Converts a whole value, with the name or comma before it if anything is written.
+    /// Converts a complete value. Writes the name or comma before it first, and removes it if the conversion yields no value.
     fn convert(&mut self, op: OpId, text: &[u8], end: usize) -> Result<(), Fault> {
         let Op::Held(held) = &self.program.ops[op as usize] else {
             return Ok(());

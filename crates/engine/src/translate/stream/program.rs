@@ -1,6 +1,5 @@
-//! The form of a [`ValueOp`] that a stream runs: ops in one table, member names ready to be compared
-//! and written as words, captured places found while their object is walked. Made once per plan and
-//! shared by all bodies that run through it.
+//! The form of a [`ValueOp`] that a stream executes: ops in one table, names and texts ready to be compared and written, and slots for
+//! captured values that the walk of their object finds anyway. A program is compiled once per plan and shared by all bodies.
 
 use super::frame::OpId;
 use super::learned::Learned;
@@ -15,7 +14,7 @@ use switchback_plan::{
     ReasonId, Root, ValueOp, convert::Conversion,
 };
 
-/// How many bodies may teach a program their layout; after that it is left as it is.
+/// Maximum bodies that change the learned layout. It stays constant afterwards.
 const LESSONS_MAX: u32 = 256;
 
 /// A compiled [`ValueOp`].
@@ -24,21 +23,21 @@ pub struct Program {
     pub(super) ops: Vec<Op>,
     pub(super) objects: Vec<Object>,
     pub(super) root: OpId,
-    /// What is checked of bodies as a whole.
+    /// The accepted kinds of the root.
     pub(super) whole: Root,
     identity: bool,
-    /// What bodies have taught so far.
+    /// The layout learned from previous bodies.
     learned: ArcSwap<Learned>,
     taught: AtomicU32,
 }
 
-/// Like [`ValueOp`]; `Held` is an op whose value must be whole before it is known whether anything is
-/// written for it.
+/// An op as the machine runs it. `Held` buffers its value, because the machine must read it completely to know whether it writes
+/// one.
 #[derive(Debug)]
 pub(super) enum Op {
     Keep,
     Object(u32),
-    /// An object that may lie within one by the same plan.
+    /// An object that may be nested in an object of the same plan.
     Again(u32),
     Array(OpId),
     Wrap(OpId),
@@ -47,7 +46,7 @@ pub(super) enum Op {
     Held(Held),
 }
 
-/// A conversion with what stands around it.
+/// An op on a buffered value.
 #[derive(Debug)]
 pub(super) enum Held {
     Convert(Conversion),
@@ -58,7 +57,7 @@ pub(super) enum Held {
 }
 
 impl Held {
-    /// Whether what is kept is an object of which it is to be known which of several it is, or whether it is taken.
+    /// Returns whether the buffered value is an object of a choice or an attempt, which have a larger bound.
     pub(super) fn is_object(&self) -> bool {
         match self {
             Held::Choose(_) | Held::Attempt(_) => true,
@@ -76,39 +75,39 @@ pub(super) struct Object {
     pub members: Vec<Member>,
     pub others: Others,
     pub close: Vec<Close>,
-    /// What `close` writes and the bracket, if that is always the same; a comma comes first, if it is more
-    /// than the bracket.
+    /// The output of `close` and the bracket, if it is constant. It starts with a comma unless it is only the
+    /// bracket.
     pub closing: Option<Box<[u8]>>,
-    /// What `close` writes, if that is constants and values that were captured and stay as they are.
+    /// The output of `close`, if it has only constants and unchanged captured values.
     pub endings: Option<Box<[Ending]>>,
-    /// Slots of one walk of this object, those for places inside captured members included.
+    /// Number of slots, including those for places inside captured members.
     pub slots: usize,
     pub words: Words,
 }
 
-/// What is done with members that the plan does not name.
+/// The action for members that the plan does not name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Others {
     Drop,
     Keep,
-    /// Each value by this op.
+    /// Runs the op on each value.
     Run(OpId),
     Refuse(ReasonId),
 }
 
 impl Others {
-    /// Whether their names are written as they come.
+    /// Returns whether their names are written.
     pub(super) fn are_written(self) -> bool {
         matches!(self, Others::Keep | Others::Run(_))
     }
 }
 
-/// How many words of 64 bits hold the bits of one walk of an object that do not fit into its frame.
+/// Words for the bits of an object that exceed those in its frame.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Words {
-    /// One bit for each name.
+    /// One bit per name.
     pub seen: usize,
-    /// One bit for each member.
+    /// One bit per member.
     pub withdrawn: usize,
 }
 
@@ -123,16 +122,16 @@ impl Words {
     }
 }
 
-/// What is done with one member.
+/// The plan of one member.
 #[derive(Debug)]
 pub(super) struct Member {
     pub action: Action,
-    /// Where the source text is kept: slots of this object, or of one that it lies in.
+    /// Slots that store the source text, in this object or an outer one.
     pub captures: Vec<Capture>,
 }
 
 impl Object {
-    /// One that is being compiled: objects within it may lead back to it.
+    /// A placeholder while the object is compiled, because objects within it may refer to it.
     fn unfinished(plan: &Arc<ObjectOp>) -> Object {
         let words = Words::of(plan.members.len());
         let (members, close) = (Vec::new(), Vec::new());
@@ -149,7 +148,7 @@ impl Object {
     }
 }
 
-/// A slot of the object `up` levels of objects above (0 = the one that has the member).
+/// A slot of the object `up` levels of objects above; 0 is the object of the member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Capture {
     pub up: u8,
@@ -167,18 +166,18 @@ pub(super) enum Action {
     Refuse(ReasonId),
 }
 
-/// `"name":`, to be written before a member's value.
+/// `"name":`, written before the value of a member.
 #[derive(Debug)]
 pub(super) struct Prefix {
     written: Written,
 }
 
-/// The text of a [`Prefix`] where it is often needed.
+/// A text that is written often. A short one is padded, so that a copy of fixed length writes it.
 #[derive(Debug, Clone)]
 pub(super) struct Written {
-    /// Padded, where it fits: copied at once instead of byte by byte.
+    /// The padded text, if it fits.
     padded: [u8; PREFIX_WIDTH],
-    /// 0 where it does not fit.
+    /// 0 if the text does not fit.
     len: u8,
     long: Option<Arc<[u8]>>,
 }
@@ -186,7 +185,7 @@ pub(super) struct Written {
 const PREFIX_WIDTH: usize = 32;
 
 impl Written {
-    /// The name of nothing that is written.
+    /// The empty text.
     pub(super) const NOTHING: Written = Written { padded: [0; PREFIX_WIDTH], len: 0, long: None };
 
     fn new(text: &Arc<[u8]>) -> Written {
@@ -215,7 +214,7 @@ impl Prefix {
         Prefix { written: Written::new(&text) }
     }
 
-    /// Appends it, after a comma unless `first`.
+    /// Appends the name, after a comma unless `first`.
     #[inline(always)]
     pub(super) fn write(&self, first: bool, out: &mut Vec<u8>) {
         if !first {
@@ -237,9 +236,9 @@ pub(super) struct Close {
 /// A [`Close`] of a simple kind.
 #[derive(Debug)]
 pub(super) enum Ending {
-    /// With the comma and the name before it.
+    /// Includes the comma and the name.
     Constant(Written),
-    /// What the slot has, behind the comma and the name; else a constant with these before it.
+    /// The value of the slot after `prefix`, which includes the comma and the name; `absent` if the slot is empty.
     Captured { prefix: Written, slot: u16, absent: Written },
 }
 
@@ -253,33 +252,33 @@ pub(super) enum From {
     Setting(u16),
 }
 
-/// A captured place that may be there.
+/// A captured value that may be absent.
 #[derive(Debug)]
 pub(super) struct Alternative {
     pub slot: u16,
-    /// Names still to be descended in the captured text.
+    /// Names to look up in the captured text.
     pub path: Vec<Key>,
     pub only: Option<Kinds>,
     pub op: Inner,
-    /// Whether what is in the slot is copied whole, whatever it is.
+    /// Whether the captured text is copied unchanged.
     pub is_whole: bool,
 }
 
-/// What is done with captured text.
+/// The op on captured text.
 #[derive(Debug)]
 pub(super) enum Inner {
     Copy,
     Run(Arc<Program>),
-    /// Text that may hold what leads back to the op around it: a program of it would never end.
+    /// An op that leads back to the op around it. Its program would be infinite, so the reference executes it.
     Walk(ValueOp),
 }
 
 impl Program {
-    /// The program of this op. It costs time and memory by the size of the op, and is made once per plan.
+    /// Compiles an op. The cost is proportional to the size of the op.
     pub fn compile(op: &ValueOp) -> Program {
         let identity = matches!(op, ValueOp::Keep);
         let mut compiler = Compiler::default();
-        // A body that goes out as it came in is only looked at: the machine writes nothing of it.
+        // Bodies that pass unchanged are only checked: the machine writes an empty constant for them.
         let root = match identity {
             true => compiler.add(Op::Constant(Raw::from([]))),
             false => compiler.op(op, &[]),
@@ -297,12 +296,12 @@ impl Program {
         }
     }
 
-    /// The program of a plan, with what the plan says of bodies as a whole.
+    /// Compiles a plan, including its checks of the root.
     pub fn of(plan: &BodyPlan) -> Program {
         Program { whole: plan.root, ..Program::compile(&plan.op) }
     }
 
-    /// Whether bodies come out as they go in.
+    /// Returns whether the plan changes no body.
     pub fn is_identity(&self) -> bool {
         self.identity
     }
@@ -315,7 +314,7 @@ impl Program {
         self.taught.load(Ordering::Relaxed) < LESSONS_MAX
     }
 
-    /// Takes over what a body has taught about the layout of bodies.
+    /// Replaces the learned layout by the one of a finished body.
     pub(super) fn learn(&self, learned: Arc<Learned>) {
         if self.taught.fetch_add(1, Ordering::Relaxed) < LESSONS_MAX {
             self.learned.store(learned);
@@ -325,14 +324,14 @@ impl Program {
     }
 }
 
-/// Captured places below the member now being compiled: the names that lead there, and the slot.
+/// Captured places below the current member: the names that lead there, and the slot.
 type Wanted<'p> = (&'p [Key], Capture);
 
 #[derive(Default)]
 struct Compiler {
     ops: Vec<Op>,
     objects: Vec<Object>,
-    /// By plan: the object that captures nothing for an outer one, if there is one.
+    /// The objects without captures for an outer object, by plan.
     plain: HashMap<*const ObjectOp, u32>,
 }
 
@@ -343,7 +342,7 @@ impl Compiler {
         OpId::try_from(self.ops.len() - 1).expect("fewer than 2^32 ops")
     }
 
-    /// `wanted` is honoured by objects; what it asks of any other value is not there.
+    /// Only objects fill `wanted`: any other value has no members, so the slot stays empty.
     fn op(&mut self, op: &ValueOp, wanted: &[Wanted<'_>]) -> OpId {
         if let Some(held) = held(op) {
             return self.add(Op::Held(held));
@@ -390,7 +389,7 @@ impl Compiler {
                     _ => below.push((path, Capture { up: capture.up + 1, ..capture })),
                 }
             }
-            // What no close item reads as a whole need not be kept.
+            // A slot that no close item reads is not captured.
             captures.retain(|capture| capture.up > 0 || reads(&close, capture.slot));
             Member { action: self.action(member, &below), captures }
         });
@@ -493,8 +492,8 @@ fn constant_closing(close: &[Close]) -> Option<Box<[u8]>> {
     Some(text.into())
 }
 
-/// A place below a member that is walked anyway gets a slot of its own, filled on the way; any other
-/// is looked up in the text of the captured member.
+/// Captures a place below a walked member in a slot of its own, which the walk fills. Any other place is looked up in the text of
+/// the captured member.
 fn alternative<'p>(
     captured: &'p switchback_plan::Captured,
     plan: &'p ObjectOp,
@@ -522,7 +521,7 @@ fn alternative<'p>(
     Alternative { slot, path: path.to_vec(), only: captured.only, op, is_whole }
 }
 
-/// Whether an op holds something that leads back to what it stands within.
+/// Returns whether an op contains a reference back to an op around it.
 fn leads_back(op: &ValueOp) -> bool {
     fn close_leads_back(close: &switchback_plan::Close) -> bool {
         match &close.from {
@@ -549,7 +548,7 @@ fn leads_back(op: &ValueOp) -> bool {
     }
 }
 
-/// Whether `op` passes all but the last name of `path` as members of objects that it walks.
+/// Returns whether `op` walks the objects of all but the last name of `path`.
 fn is_walked(op: &ValueOp, path: &[Key]) -> bool {
     let (ValueOp::Object(object), [name, rest @ ..]) = (op, path) else {
         return false;
@@ -560,7 +559,7 @@ fn is_walked(op: &ValueOp, path: &[Key]) -> bool {
     rest.is_empty() || matches!(&member.action, MemberAction::Emit(emit) if is_walked(&emit.op, rest))
 }
 
-/// Whether any close item reads `slot` as a whole.
+/// Returns whether a close item reads `slot`.
 fn reads(close: &[Close], slot: u16) -> bool {
     close.iter().any(|close| match &close.from {
         From::Captured { alternatives, .. } => alternatives.iter().any(|one| one.slot == slot),
@@ -569,7 +568,7 @@ fn reads(close: &[Close], slot: u16) -> bool {
     })
 }
 
-/// The op as one whose value is held, if it may write nothing, or must look at all of it to know what it is.
+/// Returns the buffered form of an op that may write no value, or must read its value completely.
 fn held(op: &ValueOp) -> Option<Held> {
     match op {
         ValueOp::Choose(choose) => Some(Held::Choose(Arc::clone(choose))),

@@ -1,26 +1,26 @@
-//! A record of what the machine does between two scalars, as operations of an edge.
+//! Records the work of the machine between two scalars and converts it to operations of an edge.
 
 use super::edge::{EdgeId, EdgeOp, Edit, FirstKey, NOWHERE, NodeId, SlotAt};
 use super::frame::{FrameKind, Member};
 use super::names::NameId;
 use switchback_json::scan::WORD_BYTES;
 
-/// What the machine has done since a scalar.
+/// The work of the machine since a scalar.
 #[derive(Debug)]
 pub(super) struct Recording {
-    /// The node of the scalar, and the edge that led there.
+    /// The node of the scalar, and the edge that led to it.
     pub from: NodeId,
     pub came_by: EdgeId,
-    /// Where the scalar ends.
+    /// The end of the scalar.
     pub start: usize,
-    /// Brackets that were open at one time.
+    /// Open brackets at the end of the scalar.
     pub depth: usize,
-    /// Whether the value that follows is null, where the plan takes nothing else that is a scalar.
+    /// Whether the next value is null, and the op accepts no other scalar.
     pub is_null: bool,
     events: Vec<Event>,
 }
 
-/// Places count from the start of the chunk.
+/// Positions are relative to the chunk.
 #[derive(Debug)]
 enum Event {
     Keep(usize, usize),
@@ -29,7 +29,7 @@ enum Event {
     EndSlot(usize, usize),
     See(NameId, usize),
     Push(Member, FrameKind, u32),
-    /// The kind and the number of the frame that is closed.
+    /// The kind and the id of the closed frame.
     Pop(FrameKind, u32),
     Close(bool, usize),
 }
@@ -71,8 +71,8 @@ impl Recording {
         self.events.push(Event::Close(wrote, at));
     }
 
-    /// The name that is checked first, and the operations. `text` starts behind the scalar, `is_copied` says whether that one is
-    /// copied, and `resume` from where on the next one is.
+    /// Returns the first key and the operations. `text` starts after the scalar. `is_copied`: whether that scalar is copied.
+    /// `resume`: the position at which copying of the next scalar starts.
     pub(super) fn ops(self, text: &[u8], is_copied: bool, resume: Option<usize>) -> (FirstKey, Vec<EdgeOp>) {
         let offset = |at: usize| (at - self.start) as u8;
         let mut writer =
@@ -94,7 +94,7 @@ impl Recording {
                     (first_key, is_first) = (FirstKey { bit: 1 << id, at: offset(*at) }, false);
                     continue;
                 }
-                // A frame that the edge opens has had no names but those of the edge.
+                // A frame that the edge itself opens contains only names of the edge, so no check is needed at run time.
                 Event::See(id, _)
                     if *id < 64
                         && let Some(seen) = opened(&mut writer.ops) =>
@@ -103,7 +103,7 @@ impl Recording {
                     continue;
                 }
                 Event::See(id, at) => EdgeOp::See { id: *id, at: offset(*at) },
-                // Of a list the next element has the place of the last one.
+                // The next object of a list reuses the frame of the last one.
                 Event::Push(_, FrameKind::Object, id)
                     if closed == Some((FrameKind::Object, *id))
                         && let Some(last) = writer.ops.iter_mut().rev().find(|op| **op == EdgeOp::Pop) =>
@@ -136,7 +136,7 @@ impl Recording {
     }
 }
 
-/// The names of the innermost frame, if the edge opens it.
+/// Returns the names of the innermost frame, if the edge opens it.
 fn opened(ops: &mut [EdgeOp]) -> Option<&mut u64> {
     let is_frame = |op: &&mut EdgeOp| matches!(op, EdgeOp::Push { .. } | EdgeOp::Reopen { .. } | EdgeOp::Pop);
     match ops.iter_mut().rev().find(is_frame)? {
@@ -145,7 +145,7 @@ fn opened(ops: &mut [EdgeOp]) -> Option<&mut u64> {
     }
 }
 
-/// Where what is copied starts.
+/// The start of the copied text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum From {
     /// Before the text of the edge.
@@ -153,14 +153,15 @@ enum From {
     At(usize),
 }
 
-/// Joins what is copied and written as far as the text has it anyway.
+/// Merges copied and written text. Written text that equals the text of the edge at that place is copied instead, which
+/// continues the span.
 struct Writer<'t> {
     text: &'t [u8],
     ops: Vec<EdgeOp>,
-    /// What is copied, up to `to`, and not yet part of the operations.
+    /// The copied text up to `to` that is not yet in `ops`.
     from: Option<From>,
     to: usize,
-    /// What is written behind that.
+    /// Text that is written after it.
     gap: Vec<u8>,
 }
 
@@ -170,7 +171,7 @@ impl Writer<'_> {
         self.to = end;
     }
 
-    /// Copies from `start` on.
+    /// Starts copying at `start`.
     fn start(&mut self, start: usize) {
         let is_there = match self.from {
             Some(_) => self.text.get(self.to..start) == Some(&self.gap[..]),
@@ -188,7 +189,7 @@ impl Writer<'_> {
         self.from = Some(From::At(start));
     }
 
-    /// Ends what is copied, and writes what is to be written.
+    /// Stops copying, and writes the pending text.
     fn end(&mut self) {
         if let Some(From::At(at)) = self.from {
             self.resumes(at);
@@ -209,7 +210,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Copies from `at` on beyond the text.
+    /// Copies from `at` past the end of the text.
     fn resume(&mut self, at: usize) {
         self.start(at);
         if let Some(From::At(at)) = self.from {

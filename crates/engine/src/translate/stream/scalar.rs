@@ -1,25 +1,25 @@
-//! Where a scalar ends that starts within the chunk: a short one in a window that has been loaded anyway, any other by reading
-//! to its end. A scalar with a fault, or one that the chunk may cut, is left to the machine.
+//! Finds the end of a scalar for the fast path: of a short one in a window that is loaded already, of any other by scanning. An
+//! invalid scalar, or one that may continue in the next chunk, is left to the machine.
 
 use super::edge::GAP_BYTES;
 use switchback_json::scan::{Scan, Task, WORD_BYTES};
 use switchback_json::text::{check_number, escape_len};
 
-/// Bytes that are looked at from the end of one scalar on, so that one question about the end of the chunk does for the text
-/// before the next scalar and the beginning of that scalar.
+/// Length of the window after a scalar. It covers the text of an edge and the start of the next scalar, so that one bounds check
+/// suffices for both.
 pub(super) const AHEAD_BYTES: usize = 2 * GAP_BYTES;
 
-/// What the chunk has from the end of a scalar on, followed by zeros where it ends.
+/// The part of the chunk after a scalar, padded with zeros.
 pub(super) type Ahead = [u8; AHEAD_BYTES];
 
-/// Stands for the end of a scalar that has a fault, or whose end is not in the chunk.
+/// The scalar is invalid, or its end is not in the chunk.
 pub(super) const NO_END: usize = 0;
 
-/// The place behind the scalar at `at` of the chunk, which `ahead` has from `from` on, or [`NO_END`].
+/// Returns the end of the scalar at `at` of the chunk, or [`NO_END`]. The scalar starts at `from` in `ahead`.
 #[inline(always)]
 pub(super) fn scalar_end<S: Scan>(scan: S, chunk: &[u8], ahead: &Ahead, from: usize, at: usize) -> usize {
     let first = ahead[from % GAP_BYTES];
-    // By far the most frequent kind comes first.
+    // Strings are by far the most frequent kind.
     if first == b'"' {
         let window = window::<1>(ahead, from);
         let found = scan.text_len(window);
@@ -36,13 +36,13 @@ pub(super) fn scalar_end<S: Scan>(scan: S, chunk: &[u8], ahead: &Ahead, from: us
             return at + found;
         }
     } else if let Some(len) = word_len(window) {
-        // The text that has to follow a word is no part of it.
+        // The next edge checks the text after a word.
         return at + len;
     }
     scan.enter_apart(NumberEnd { chunk, at })
 }
 
-/// Bytes of the word that `window` starts with.
+/// Returns the length of the literal that `window` starts with.
 #[inline(always)]
 fn word_len(window: &[u8; WORD_BYTES]) -> Option<usize> {
     const fn word(text: [u8; 4]) -> u32 {
@@ -58,14 +58,14 @@ fn word_len(window: &[u8; WORD_BYTES]) -> Option<usize> {
     }
 }
 
-/// A word of bytes of `ahead`, `PAST` bytes behind `from`, which is below [`GAP_BYTES`].
+/// Returns the word of `ahead` that starts `PAST` bytes after `from`, which is below [`GAP_BYTES`].
 #[inline(always)]
 fn window<const PAST: usize>(ahead: &Ahead, from: usize) -> &[u8; WORD_BYTES] {
     const { assert!(PAST + GAP_BYTES + WORD_BYTES <= AHEAD_BYTES) };
     ahead[PAST + from % GAP_BYTES..].first_chunk().expect("the window is within the bytes")
 }
 
-/// What the chunk has from `at` on, followed by zeros.
+/// Returns the part of the chunk from `at`, padded with zeros.
 #[inline(never)]
 pub(super) fn padded(chunk: &[u8], at: usize) -> Ahead {
     let rest = chunk.get(at..).unwrap_or_default();
@@ -75,7 +75,7 @@ pub(super) fn padded(chunk: &[u8], at: usize) -> Ahead {
     padded
 }
 
-/// A scalar at `at`.
+/// [`scalar_end`] for a scalar at `at`.
 pub(super) struct ScalarEnd<'c> {
     pub chunk: &'c [u8],
     pub at: usize,
@@ -90,7 +90,7 @@ impl Task for ScalarEnd<'_> {
     }
 }
 
-/// A string, of which the text before `at` has been read.
+/// The end of a string that was scanned up to `at`.
 struct StringEnd<'c> {
     chunk: &'c [u8],
     at: usize,
@@ -114,7 +114,7 @@ impl Task for StringEnd<'_> {
     }
 }
 
-/// A number of any form, or what is none.
+/// The end of a number at `at`.
 struct NumberEnd<'c> {
     chunk: &'c [u8],
     at: usize,
@@ -126,7 +126,7 @@ impl Task for NumberEnd<'_> {
     #[inline(always)]
     fn run<S: Scan>(self, scan: S) -> usize {
         let end = scan.bare_end(self.chunk, self.at);
-        // The next chunk may have more of a number at the end of this one.
+        // A number at the end of the chunk may continue in the next one.
         match self.chunk.get(self.at..end) {
             Some(number) if end < self.chunk.len() && check_number(number).is_ok() => end,
             _ => NO_END,

@@ -1,14 +1,13 @@
-//! Passing over one value without looking into it, over any number of chunks: strings to their closing
-//! quote, containers by counting brackets outside strings, each kind for itself.
+//! Skips one value over any number of chunks: a string up to its closing quote, a container by counting the brackets outside its
+//! strings. Square and curly brackets are counted separately, so a mismatch of their numbers is found.
 
 use switchback_json::Open;
 use switchback_json::scan::{self, Bracket, Scan, Task};
 
-/// How far the value that is passed over has been read. The first byte of the value decides where to
-/// begin: see [`Skip::of`].
+/// The position in a skipped value. [`Skip::of`] returns the first one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skip {
-    /// In a string; `escaped` when the next byte is.
+    /// In a string. `escaped`: the last byte was a backslash that starts an escape.
     String { escaped: bool },
     /// In a number or word.
     Bare(Bare),
@@ -16,42 +15,41 @@ pub(super) enum Skip {
     Nested(Nested),
 }
 
-/// In a number or word that is passed over. The length of words is checked, so that one cut short is
-/// noticed.
+/// In a skipped number or literal. The length of literals is checked, because a truncated one must be an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bare {
-    /// Bytes still to come; of numbers, nothing is known.
+    /// Remaining bytes of a literal; `None` for numbers.
     left: Option<usize>,
 }
 
-/// In an array or object that is passed over.
+/// In a skipped array or object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Nested {
-    /// Brackets open.
+    /// Open brackets.
     depth: usize,
-    /// Curly ones among them.
+    /// Open curly brackets.
     curly: isize,
     in_string: bool,
     escaped: bool,
 }
 
-/// What a piece of text did for a value.
+/// The result of skipping within one piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skipped {
     /// The value ends before this place.
     To(usize),
-    /// The value goes on after the text, or may.
+    /// The value continues after the text, or may.
     Cut(Skip),
-    /// More brackets are open than allowed, from this place on.
+    /// The bracket at this place exceeds the allowed depth.
     TooDeep(usize),
-    /// A word that is none ends before this place.
+    /// An invalid literal ends before this place.
     NoWord(usize),
-    /// The brackets that are open and closed do not match, found at this place.
+    /// The brackets up to this place do not match.
     Unbalanced(usize),
 }
 
 impl Skip {
-    /// For a value that begins with `first`, which begins a value.
+    /// Returns the position at the start of a value with the first byte `first`.
     #[inline(always)]
     pub(super) fn of(first: u8) -> Skip {
         match first {
@@ -61,13 +59,13 @@ impl Skip {
         }
     }
 
-    /// [`Skip::over`], entered.
+    /// Runs [`Skip::over`] in [`Scan::enter`].
     pub(super) fn enter_over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
         scan.enter(Over { skip: self, bytes, at, depth_left })
     }
 
-    /// Reads on from `at`. A string begins after its opening quote, a container with its bracket.
-    /// `depth_left` is how many brackets may be open at one time.
+    /// Continues at `at`. A string starts after its opening quote, a container at its bracket. `depth_left` limits the open
+    /// brackets.
     #[inline(always)]
     pub(super) fn over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
         match self {
@@ -97,7 +95,7 @@ impl Task for Over<'_> {
     }
 }
 
-/// Bytes of the word that begins with `first`; none for numbers.
+/// Returns the length of the literal with the first byte `first`; `None` for numbers.
 #[inline(always)]
 fn word_len(first: u8) -> Option<usize> {
     match first {
@@ -108,13 +106,13 @@ fn word_len(first: u8) -> Option<usize> {
 }
 
 impl Bare {
-    /// After `len` more bytes. More than a word has wrap around to what no word has left.
+    /// Advances by `len` bytes. A literal that is too long wraps around to a number that is not 0.
     #[inline(always)]
     fn after(self, len: usize) -> Bare {
         Bare { left: self.left.map(|left| left.wrapping_sub(len)) }
     }
 
-    /// The value ends at `end`, after `len` more bytes.
+    /// Returns the result for a value that ends at `end`, after `len` more bytes.
     #[inline(always)]
     pub(super) fn end(self, len: usize, end: usize) -> Skipped {
         if self.after(len).left.unwrap_or(0) == 0 { Skipped::To(end) } else { Skipped::NoWord(end) }
@@ -138,7 +136,7 @@ fn string_end<S: Scan>(scan: S, bytes: &[u8], at: usize, escaped: bool) -> Skipp
 }
 
 impl Nested {
-    /// Between two scalars, within these brackets.
+    /// Returns the position between two scalars within these brackets.
     pub(super) fn within(open: Open) -> Nested {
         Nested { depth: open.depth(), curly: open.objects() as isize, ..Nested::default() }
     }
@@ -164,7 +162,7 @@ impl Nested {
         Skipped::Cut(Skip::Nested(self))
     }
 
-    /// Reads a block of which the first `len` bytes count and the others are blank.
+    /// Reads a block of `len` bytes and padding.
     #[inline(always)]
     fn block<S: Scan>(
         &mut self,
@@ -183,7 +181,7 @@ impl Nested {
             let at = brackets.trailing_zeros() as usize;
             brackets &= brackets - 1;
             let bracket = Bracket::of(block[at % 64]);
-            // A value that is passed over begins with an opening bracket.
+            // Never negative before the end: the first bracket opens, and the loop returns at depth 0.
             self.depth = self.depth.wrapping_add_signed(bracket.depth);
             self.curly += bracket.curly;
             if self.depth > depth_left {
@@ -198,7 +196,7 @@ impl Nested {
 }
 
 impl Skipped {
-    /// The same, counted from the start of the text that the block at `at` is of.
+    /// Converts a position in the block at `at` to one in the text.
     #[inline(always)]
     fn from(self, at: usize) -> Skipped {
         match self {

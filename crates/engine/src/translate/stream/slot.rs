@@ -2,8 +2,7 @@
 
 use super::span::append;
 
-/// The text of a value that is kept until its object closes: a part of the chunk, or a copy once the
-/// chunk has gone.
+/// The text of a value that is needed when its object closes: a part of the chunk, or a copy after the chunk.
 #[derive(Debug, Default)]
 pub(super) struct Slot {
     state: SlotState,
@@ -14,11 +13,11 @@ pub(super) struct Slot {
 enum SlotState {
     #[default]
     Empty,
-    /// Goes on; the chunk has it from this place on, earlier parts are held.
+    /// Incomplete: starts or continues at this place of the chunk; `held` has earlier parts.
     Open(usize),
-    /// This part of the chunk.
+    /// Complete, in the chunk.
     InChunk(usize, usize),
-    /// Held whole.
+    /// Complete, in `held`.
     Held,
 }
 
@@ -38,7 +37,7 @@ impl Slot {
         }
     }
 
-    /// The chunk goes; an error when more than `bound` bytes would be held.
+    /// Copies the text out of the chunk. Fails if the copy exceeds `bound` bytes.
     pub(super) fn suspend(&mut self, chunk: &[u8], bound: usize) -> Result<(), ()> {
         match self.state {
             SlotState::Open(start) => {
@@ -74,7 +73,7 @@ impl Slot {
         matches!(self.state, SlotState::InChunk(..) | SlotState::Held)
     }
 
-    /// Appends the text, if there is any; whether there is.
+    /// Appends the text if it is complete, and returns whether it is.
     #[inline(always)]
     pub(super) fn write(&self, chunk: &[u8], out: &mut Vec<u8>) -> bool {
         match self.state {

@@ -4,14 +4,13 @@
 use std::ops::Range;
 use switchback_json::scan::{Windows, append_start};
 
-/// Bytes of a span that are copied without asking how many there are.
+/// Spans up to this length are copied with a fixed length.
 pub(super) const COPIED_AT_ONCE: usize = 64;
 
-/// Nothing of the chunk is to be written next; a part that begins anywhere does not follow it, nor would
-/// it after one more byte.
+/// The empty span. No part of a chunk is adjacent to it, even one byte later.
 pub(super) const NO_SPAN: Range<usize> = usize::MAX - 1..usize::MAX - 1;
 
-/// Appends the part of `chunk` that is to be written next, if any; then there is none.
+/// Appends the pending span and resets it.
 #[inline(always)]
 pub(super) fn flush(chunk: &[u8], span: &mut Range<usize>, out: &mut Vec<u8>) {
     append(chunk, span.start, span.end, out);
@@ -23,8 +22,7 @@ pub(super) fn flush(chunk: &[u8], span: &mut Range<usize>, out: &mut Vec<u8>) {
 pub(super) fn append(chunk: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
     let len = end - start;
     match Windows::<COPIED_AT_ONCE>::of(chunk).at(start) {
-        // Most spans are short: copying a fixed number of bytes and taking back what is too much costs
-        // less than a call.
+        // Most spans are short. A copy of fixed length, truncated afterwards, is cheaper than a call to `memcpy`.
         Some(window) if len <= COPIED_AT_ONCE => {
             append_start(out, window, len);
         }
