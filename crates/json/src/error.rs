@@ -1,53 +1,53 @@
-//! What can be wrong with JSON text, and where. Texts are calm and carry nothing of the message
-//! itself, so that they may be logged and shown.
+//! Errors of JSON text. They contain no part of the text,
+//! so they can be logged and displayed.
 
 use std::fmt;
 
-/// A fault in JSON text with its place.
+/// An error in JSON text, with its offset.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Error {
-    /// Bytes from the start of the text to the fault; the length of the text when it ended early.
+    /// Offset of the error in bytes; the length of a truncated text.
     pub offset: u64,
-    /// What is wrong there.
+    /// The kind of error.
     pub kind: ErrorKind,
 }
 
-/// The ways in which text fails to be acceptable JSON.
+/// The kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
     /// The text ends inside a value, or is empty.
     UnexpectedEnd,
-    /// A byte that cannot stand here; what could is named.
+    /// An unexpected byte.
     Unexpected {
-        /// What could have stood there.
+        /// The expected tokens.
         expected: Expected,
     },
-    /// Something other than white space follows the value.
+    /// The value is followed by other bytes than white space.
     TrailingBytes,
     /// A number that RFC 8259 section 6 does not allow.
     InvalidNumber,
-    /// A bare word other than `true`, `false` and `null`.
+    /// A literal other than `true`, `false` and `null`.
     InvalidLiteral,
     /// A byte below 0x20 inside a string (section 7).
     ControlInString,
-    /// A backslash followed by something that is no escape.
+    /// A backslash that starts no valid escape.
     InvalidEscape,
-    /// An escaped surrogate without its other half: no Unicode text.
+    /// An escaped surrogate without its other half.
     LoneSurrogate,
     /// Bytes inside a string that are not UTF-8 (section 8.1).
     InvalidUtf8,
-    /// A member whose decoded name occurred before in the same object.
+    /// A member name that occurred before in the same object, compared after decoding.
     DuplicateMember,
-    /// A bound was passed.
+    /// A limit is exceeded.
     Limit(Limit),
 }
 
-/// What could have stood where an unexpected byte was found.
+/// The tokens expected at an unexpected byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Expected {
-    /// The beginning of a value.
+    /// The start of a value.
     Value,
-    /// The beginning of a value, or `]`.
+    /// The start of a value, or `]`.
     ValueOrArrayEnd,
     /// A member name in quotes.
     Key,
@@ -59,36 +59,36 @@ pub enum Expected {
     CommaOrArrayEnd,
     /// `,` or `}`.
     CommaOrObjectEnd,
-    /// Found only by structure-only scanning, which does not tell more.
+    /// Used by scanners that check only the structure.
     Structure,
 }
 
-/// The bound that was passed, see [`super::Limits`].
+/// The exceeded limit; see [`super::Limits`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Limit {
-    /// Arrays and objects within one another.
+    /// Nesting of arrays and objects.
     Depth,
-    /// Bytes of a member name between its quotes, escapes as they stand.
+    /// Bytes of a member name between its quotes, with its escapes.
     KeyBytes,
-    /// Bytes of a string or number, escapes as they stand.
+    /// Bytes of a string or number, with its escapes.
     ScalarBytes,
-    /// Of one object.
+    /// Members of one object.
     Members,
-    /// Values of a text, those within others included.
+    /// Values of a text, including nested ones.
     Nodes,
-    /// Bytes of a text, white space included.
+    /// Bytes of a text, including white space.
     TotalBytes,
-    /// Of a value that a plan must keep for a while.
+    /// Bytes of a value that a plan buffers.
     HeldBytes,
 }
 
 impl Error {
-    /// An error at this byte of the text.
+    /// Returns an error at this offset.
     pub const fn new(offset: u64, kind: ErrorKind) -> Error {
         Error { offset, kind }
     }
 
-    /// Whether a bound was passed rather than the grammar broken (413 rather than 400 for a client).
+    /// Returns whether a limit is exceeded, rather than the grammar violated (413 rather than 400 for a client).
     pub const fn is_limit(&self) -> bool {
         matches!(self.kind, ErrorKind::Limit(_))
     }

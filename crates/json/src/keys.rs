@@ -1,27 +1,25 @@
-//! Which member names the objects now open have had: finds a member named twice in a stream, where
-//! no document exists to ask.
+//! The member names of open objects, to find duplicates in a stream.
 
 use super::text;
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::hash::{BuildHasher, RandomState};
 
-/// Objects with more members than this get an index by hash. It is keyed at random, so names chosen by
-/// an attacker do not degrade it.
+/// Objects with more members than this have a hash index. Its key is random, so that chosen names
+/// cannot degrade it.
 const LINEAR_MAX: usize = 16;
 
-/// The names seen in every open object, decoded. Holds at most the names of the objects that are
-/// open at one time.
+/// The decoded names of all open objects.
 #[derive(Debug, Default)]
 pub struct KeyLedger {
     bytes: Vec<u8>,
-    /// All names, those of all open objects one after the other.
+    /// All names, grouped by open object.
     names: Vec<Name>,
     open: Vec<Names>,
     hasher: RandomState,
 }
 
-/// A name in the bytes of its ledger: where it ends, and what tells most names apart.
+/// A name: its end in the bytes of the ledger, and a short key that differs for most names.
 #[derive(Clone, Copy, Debug)]
 struct Name {
     end: usize,
@@ -31,23 +29,23 @@ struct Name {
 #[derive(Debug)]
 struct Names {
     first: usize,
-    /// The places of all names by their hashes, once they are many. The texts are not kept a second
-    /// time: a copy of each would cost more than all else that is done with it.
+    /// Positions of names by hash, for large objects. The texts are not stored twice: copying each would cost more than
+    /// all other work.
     index: Option<HashMap<u64, usize>>,
 }
 
 impl KeyLedger {
-    /// An object opens.
+    /// Opens an object.
     pub fn open(&mut self) {
         if self.open.is_empty() {
-            // Most objects are small, and growing step by step costs more than noting their names.
+            // Most objects are small; a larger first allocation avoids repeated growth.
             self.bytes.reserve(64);
             self.names.reserve(8);
         }
         self.open.push(Names { first: self.names.len(), index: None });
     }
 
-    /// The innermost object closes and its names are forgotten.
+    /// Closes the innermost object and removes its names.
     pub fn close(&mut self) {
         if let Some(names) = self.open.pop() {
             self.names.truncate(names.first);
@@ -55,23 +53,23 @@ impl KeyLedger {
         }
     }
 
-    /// Bytes of all names held.
+    /// Returns the bytes of all stored names.
     pub fn bytes(&self) -> usize {
         self.bytes.len()
     }
 
-    /// Names of the innermost object.
+    /// Returns the number of names of the innermost object.
     pub fn len(&self) -> usize {
         self.open.last().map_or(0, |names| self.names.len() - names.first)
     }
 
-    /// Whether the innermost object has had no name yet.
+    /// Returns whether the innermost object has no name yet.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Notes a name of the innermost object, given as it stands between its quotes, checked.
-    /// Returns false when the object has had it.
+    /// Adds a valid name of the innermost object, with its escapes.
+    /// Returns whether it is new.
     pub fn insert(&mut self, raw: &str) -> bool {
         let key = text::decode(raw);
         let key = key.as_bytes();
@@ -87,7 +85,7 @@ impl KeyLedger {
                     entry.insert(place);
                     true
                 }
-                // Of two names with one hash, which chance alone does not bring, the first has the entry.
+                // If two names have the same hash, which is improbable, the first one has the entry.
                 Entry::Occupied(entry) => all.name(*entry.get()) != key && !all.has(first, mark, key),
             },
             None => !all.has(first, mark, key),
@@ -105,7 +103,7 @@ impl KeyLedger {
     }
 }
 
-/// Names that were noted.
+/// The stored names.
 #[derive(Clone, Copy)]
 struct Kept<'k> {
     bytes: &'k [u8],
@@ -118,15 +116,15 @@ impl<'k> Kept<'k> {
         &self.bytes[start..self.names[at].end]
     }
 
-    /// Whether a name is among those from `first` on.
+    /// Returns whether one of the names from `first` equals this one.
     fn has(self, first: usize, mark: u64, key: &[u8]) -> bool {
         let mut alike = self.names[first..].iter().zip(first..).filter(|(other, _)| other.mark == mark);
         alike.any(|(_, at)| self.name(at) == key)
     }
 }
 
-/// The length of a name and its first and last bytes: alike for few names of one object. Names that an
-/// attacker makes alike are few as well, since many go into the hash set.
+/// The length, the first and the last bytes of a name: few names of one object agree in all. An attacker can choose names that do,
+/// but large objects use the hash index.
 fn mark(name: &[u8]) -> u64 {
     let mut bytes = [name.len() as u8; 8];
     let start = name.len().min(4);

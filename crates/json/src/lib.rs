@@ -1,20 +1,18 @@
-//! JSON without loss and without IO: number text, member order, the escapes inside strings, null
-//! against absent and `[]` against `{}` all survive a read and a write.
+//! Streaming JSON that preserves number text, member order, escapes, null against absent and `[]` against `{}`. No input or output.
 //!
-//! What lives here: the [`Value`] document, the push [`Reader`] that checks RFC 8259 on chunks cut
-//! anywhere, [`raw`] helpers for values that stay bytes, [`Limits`] and [`Error`]. What does not:
-//! any member name of any service, plans, and the streaming transcoder (`translate`).
+//! The crate contains the [`Value`] document, the push [`Reader`] that checks RFC 8259 on chunks, the faster [`Grammar`], helpers for
+//! values as bytes ([`raw`]), [`Limits`] and [`Error`]. It contains no member names of any service, no plans, and no translation
+//! (`translate`).
 //!
 //! Decisions to know before editing:
 //!
-//! - There is one grammar, in [`reader`]. [`Value::parse`] is that reader with a sink that builds,
-//!   so document and stream cannot disagree about what is JSON.
-//! - Stricter than the RFC where it leaves a choice that two parsers could take differently: a
-//!   member that occurs twice in one object (after decoding escapes), an escaped lone surrogate, a
-//!   byte order mark and bytes that are not UTF-8 are errors. Numbers are text: no range, no rounding.
-//! - Nothing recurses over a document, not even dropping or cloning it.
+//! - [`Value::parse`] is a [`Reader`] with a sink that builds the document, so document and stream cannot disagree. [`Grammar`]
+//!   checks less and is compared with the reader by tests. All of them share the scans of [`text`] and [`scan`].
+//! - Duplicate names (after decoding), escaped lone surrogates, a byte order mark and invalid UTF-8 are errors, because parsers
+//!   disagree about them. Numbers are text, without range and rounding.
+//! - No function recurses over a document, including `Drop` and `Clone`.
 
-// What no other crate can reach says so, and the compiler finds it when nothing calls it.
+// Items that no other crate uses must not be `pub`, so that the compiler reports them when they become unused.
 #![warn(unreachable_pub)]
 #![deny(missing_docs)]
 

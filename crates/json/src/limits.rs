@@ -1,25 +1,25 @@
-//! Bounds on what is read, each with its unit. A body that keeps within them costs memory in
-//! proportion to its size; one that does not is refused, never cut.
+//! Limits for JSON text. The memory for a text within the limits is proportional to its size. A text that exceeds one is rejected,
+//! never truncated.
 
-/// How much JSON is acceptable.
+/// Limits for one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Open arrays and objects at one time; a scalar at the top has depth 0.
+    /// Nesting of arrays and objects; a scalar at the root has depth 0.
     pub depth: usize,
-    /// Bytes of one member name as it stands between its quotes.
+    /// Bytes of one member name, with its escapes.
     pub key_bytes: usize,
-    /// Bytes of one number, or of one string as it stands between its quotes.
+    /// Bytes of one number, or of one string with its escapes.
     pub scalar_bytes: usize,
     /// Members of one object.
     pub members: usize,
-    /// Values of every kind, containers included, names not.
+    /// Values of every kind, including containers, without names.
     pub nodes: usize,
-    /// Bytes of the whole text, white space included.
+    /// Bytes of the text, including white space.
     pub total_bytes: u64,
 }
 
 impl Limits {
-    /// For a document held whole: a body of this size costs at most a few times its bytes.
+    /// For a document in memory, which costs at most a few times its text.
     pub const DOCUMENT: Limits = Limits {
         depth: 64,
         key_bytes: 4 * 1024,
@@ -29,11 +29,11 @@ impl Limits {
         total_bytes: 16 * 1024 * 1024,
     };
 
-    /// For text that only passes by: values and total bytes cost nothing there but time, so only what
-    /// must be held at one time (depth, the names of open objects, single scalars) is bounded.
+    /// For a streamed text. Only data that is in memory at one time is limited: depth, names of open objects, single scalars. Values and
+    /// total bytes cost only time.
     pub const STREAM: Limits = Limits { nodes: usize::MAX, total_bytes: u64::MAX, ..Limits::DOCUMENT };
 
-    /// No bounds, for text that we wrote ourselves and for tests.
+    /// No limits, for text written by this program and for tests.
     pub const UNLIMITED: Limits = Limits {
         depth: usize::MAX,
         key_bytes: usize::MAX,
@@ -43,12 +43,12 @@ impl Limits {
         total_bytes: u64::MAX,
     };
 
-    /// These limits with another bound on the members of one object.
+    /// Returns these limits with another limit for the members of one object.
     pub const fn with_members(self, members: usize) -> Limits {
         Limits { members, ..self }
     }
 
-    /// These limits with another bound on the whole text.
+    /// Returns these limits with another limit for the total bytes.
     pub const fn with_total_bytes(self, total_bytes: u64) -> Limits {
         Limits { total_bytes, ..self }
     }

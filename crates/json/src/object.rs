@@ -1,18 +1,18 @@
-//! The members of a JSON object: in the order of the text, found by decoded name, never two of one
-//! name. Small objects are searched, large ones have an index, so that neither many small objects
-//! nor one with 100,000 members is slow.
+//! The members of a JSON object, in the order of the text. Names are unique and found after decoding. Small objects are searched
+//! linearly, large ones have an index, so both many small objects
+//! and one with 100,000 members are fast.
 
 use super::value::{Str, Value, dismantle};
 use std::collections::HashMap;
 
-/// Objects up to this many members are searched member by member.
+/// Maximum members of an object without an index.
 const LINEAR_MAX: usize = 32;
 
 /// An ordered JSON object. Names that are equal after decoding escapes are one name.
 #[derive(Default)]
 pub struct Object {
     members: Vec<(Str, Value)>,
-    /// Decoded name to place, present exactly when there are more than [`LINEAR_MAX`] members.
+    /// Position by decoded name; present exactly if there are more than [`LINEAR_MAX`] members.
     index: Option<Box<Index>>,
 }
 
@@ -22,37 +22,37 @@ struct Index {
 }
 
 impl Object {
-    /// An object without members.
+    /// Returns an empty object.
     pub fn new() -> Object {
         Object::default()
     }
 
-    /// Number of members.
+    /// Returns the number of members.
     pub fn len(&self) -> usize {
         self.members.len()
     }
 
-    /// Whether it has no members.
+    /// Returns whether there are no members.
     pub fn is_empty(&self) -> bool {
         self.members.is_empty()
     }
 
-    /// The value of the member whose decoded name is `key`.
+    /// Returns the value of the member with the decoded name `key`.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.position(key).map(|at| &self.members[at].1)
     }
 
-    /// The value of the member whose decoded name is `key`, to be changed in its place.
+    /// Returns the value of the member with the decoded name `key`.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.position(key).map(|at| &mut self.members[at].1)
     }
 
-    /// Whether there is a member whose decoded name is `key`.
+    /// Returns whether there is a member with the decoded name `key`.
     pub fn contains_key(&self, key: &str) -> bool {
         self.position(key).is_some()
     }
 
-    /// Sets the member `key`: replaces the value of an existing one in its place and returns it, or
+    /// Sets the member `key`. Replaces and returns the value of an existing member, or
     /// adds one at the end.
     pub fn insert(&mut self, key: impl Into<Str>, value: impl Into<Value>) -> Option<Value> {
         let (key, value) = (key.into(), value.into());
@@ -65,7 +65,7 @@ impl Object {
         }
     }
 
-    /// Adds a member at the end, or gives it back when the name is taken.
+    /// Adds a member at the end, or returns it if the name exists.
     pub fn insert_new(&mut self, key: Str, value: Value) -> Result<(), (Str, Value)> {
         if self.contains_key(&key.decode()) {
             return Err((key, value));
@@ -74,7 +74,7 @@ impl Object {
         Ok(())
     }
 
-    /// Takes the member `key` out; those after it keep their order.
+    /// Removes and returns the member `key`; the others keep their order.
     pub fn remove(&mut self, key: &str) -> Option<Value> {
         let at = self.position(key)?;
         let (_, value) = self.members.remove(at);
@@ -82,28 +82,28 @@ impl Object {
         Some(value)
     }
 
-    /// Keeps the members for which `keep` holds, in one pass.
+    /// Retains the members for which `keep` returns true, in one pass.
     pub fn retain(&mut self, mut keep: impl FnMut(&Str, &mut Value) -> bool) {
         self.members.retain_mut(|(key, value)| keep(key, value));
         self.reindex();
     }
 
-    /// Members in order.
+    /// Returns the members in order.
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&Str, &Value)> + DoubleEndedIterator {
         self.members.iter().map(|(key, value)| (key, value))
     }
 
-    /// Members in order; names cannot be changed.
+    /// Returns the members in order; names are immutable.
     pub fn iter_mut(&mut self) -> impl ExactSizeIterator<Item = (&Str, &mut Value)> {
         self.members.iter_mut().map(|(key, value)| (&*key, value))
     }
 
-    /// Names in the order of the text.
+    /// Returns the names in order.
     pub fn keys(&self) -> impl ExactSizeIterator<Item = &Str> {
         self.members.iter().map(|(key, _)| key)
     }
 
-    /// Values in the order of the text.
+    /// Returns the values in order.
     pub fn values(&self) -> impl ExactSizeIterator<Item = &Value> {
         self.members.iter().map(|(_, value)| value)
     }
@@ -115,7 +115,7 @@ impl Object {
         }
     }
 
-    /// The caller has made sure that the name is new.
+    /// The name must be new.
     fn push(&mut self, key: Str, value: Value) {
         if let Some(index) = &mut self.index {
             index.places.insert(key.decode().into(), self.members.len());
@@ -156,7 +156,7 @@ impl IntoIterator for Object {
     }
 }
 
-/// Later members of an equal name replace the value of earlier ones, as [`Object::insert`] does.
+/// A later member with an equal name replaces the value of an earlier one, like [`Object::insert`].
 impl<K: Into<Str>, V: Into<Value>> FromIterator<(K, V)> for Object {
     fn from_iter<I: IntoIterator<Item = (K, V)>>(members: I) -> Object {
         let mut object = Object::new();

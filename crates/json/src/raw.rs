@@ -1,6 +1,6 @@
-//! Values that stay bytes: what kind a value is, where it ends, where a member of it lies. For text
-//! that has been read before (by a [`super::Reader`] or out of a [`super::Value`]): only structure is
-//! looked at, faults in the structure are noticed, the content of scalars is not judged.
+//! Values as bytes: their kind, their end, and the position of a member. The text must have been checked before, by a
+//! [`super::Reader`] or as part of a [`super::Value`]. Errors in the structure are reported; the content of scalars is not
+//! checked.
 
 use super::error::{Error, ErrorKind, Expected};
 use super::reader::is_blank;
@@ -26,7 +26,7 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of the value that begins with `first`.
+    /// Returns the kind of a value with the first byte `first`.
     pub const fn of_first_byte(first: u8) -> Option<Kind> {
         match first {
             b'n' => Some(Kind::Null),
@@ -40,17 +40,17 @@ impl Kind {
     }
 }
 
-/// The kind of the first value in `bytes`.
+/// Returns the kind of the first value in `bytes`.
 pub fn kind(bytes: &[u8]) -> Option<Kind> {
     bytes.get(skip_blank(bytes, 0)).copied().and_then(Kind::of_first_byte)
 }
 
-/// First place from `at` on that is not white space; the length when there is none.
+/// Returns the first position from `at` that is not white space, or the length.
 pub fn skip_blank(bytes: &[u8], at: usize) -> usize {
     bytes[at..].iter().position(|byte| !is_blank(*byte)).map_or(bytes.len(), |blank| at + blank)
 }
 
-/// The place after the value that begins at `at` (white space before it is skipped).
+/// Returns the end of the value at `at`, after optional white space.
 pub fn skip_value(bytes: &[u8], at: usize) -> Result<usize, Error> {
     let mut at = skip_blank(bytes, at);
     let mut depth = 0usize;
@@ -76,7 +76,7 @@ pub fn skip_value(bytes: &[u8], at: usize) -> Result<usize, Error> {
     }
 }
 
-/// The place after the string whose opening quote is at `at`.
+/// Returns the end of the string whose opening quote is at `at`.
 pub fn skip_string(bytes: &[u8], at: usize) -> Result<usize, Error> {
     let mut at = at + 1;
     while at < bytes.len() {
@@ -91,8 +91,8 @@ pub fn skip_string(bytes: &[u8], at: usize) -> Result<usize, Error> {
     Err(end(bytes))
 }
 
-/// Where the value of the member with the decoded name `key` lies, if `bytes` is an object that has
-/// it. The first of two equal names is found.
+/// Returns the range of the value of the member with the decoded name `key`, if `bytes` is an object with
+/// this member. Of duplicate names, the first one is found.
 pub fn member(bytes: &[u8], key: &str) -> Result<Option<Range<usize>>, Error> {
     let mut at = skip_blank(bytes, 0);
     if bytes.get(at) != Some(&b'{') {
@@ -126,7 +126,7 @@ pub fn member(bytes: &[u8], key: &str) -> Result<Option<Range<usize>>, Error> {
     }
 }
 
-/// Where the value at the end of a path of member names lies; no names, the value itself.
+/// Returns the range of the value at a path of member names. An empty path selects the root.
 pub fn lookup<'k>(
     bytes: &[u8],
     path: impl IntoIterator<Item = &'k str>,

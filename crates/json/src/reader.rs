@@ -1,16 +1,15 @@
-//! The one reader of JSON: a state machine that is pushed chunks cut anywhere, checks every rule of
-//! RFC 8259 and tells a [`Sink`] what it read. It holds the scalar that a chunk boundary splits and
-//! one mark per open container, nothing else.
+//! The reader: a state machine that accepts chunks of any size, checks every rule of RFC 8259 and calls a [`Sink`] for each token. It
+//! stores the scalar at the end of a chunk and one mark per open container.
 //!
-//! Verdict, offset and events do not depend on where the chunks are cut. To keep it so, bounds on a
-//! scalar are checked before its content, and its content only when it is whole.
+//! The verdict, the offset of an error and the events do not depend on the cuts. Therefore the limits of a scalar are checked before
+//! its content, and the content only when it is complete.
 
 use super::error::{Error, ErrorKind, Expected, Limit};
 use super::keys::KeyLedger;
 use super::limits::Limits;
 use super::text;
 
-/// The two kinds of value that hold others.
+/// The two kinds of container.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Container {
     /// `[` to `]`.
@@ -19,7 +18,7 @@ pub enum Container {
     Object,
 }
 
-/// A value that holds no others, as text of the input.
+/// A value that is no container, as text of the input.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Scalar<'a> {
     /// `null`.
@@ -28,23 +27,23 @@ pub enum Scalar<'a> {
     Bool(bool),
     /// The number's text.
     Number(&'a str),
-    /// The text between the quotes, escapes as they stand.
+    /// The text between the quotes, with its escapes.
     String(&'a str),
 }
 
-/// Receives what a [`Reader`] reads, in order. An error ends the reading.
+/// Receives the tokens of a [`Reader`] in order. An error stops the reader.
 pub trait Sink {
-    /// An array or an object begins, as the value of the last key or the next element.
+    /// An array or an object starts, as the value of the last key or the next element.
     fn open(&mut self, container: Container) -> Result<(), ErrorKind>;
-    /// A member name of the innermost object, as it stands between its quotes.
+    /// A member name of the innermost object, with its escapes.
     fn key(&mut self, raw: &str) -> Result<(), ErrorKind>;
-    /// A value that holds no others.
+    /// A value that is no container.
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), ErrorKind>;
-    /// The innermost container ends; it is of this kind.
+    /// The innermost container ends.
     fn close(&mut self, container: Container) -> Result<(), ErrorKind>;
 }
 
-/// The sink that only checks: refuses members named twice, remembers nothing else.
+/// A sink that rejects duplicate names.
 #[derive(Debug, Default)]
 pub struct Validator {
     keys: KeyLedger,
@@ -74,14 +73,14 @@ impl Sink for Validator {
     }
 }
 
-/// Checks a whole text.
+/// Checks a complete text.
 pub fn validate(text: &[u8], limits: &Limits) -> Result<(), Error> {
     let mut reader = Reader::new(Validator::default(), *limits);
     reader.feed(text)?;
     reader.finish().map(drop)
 }
 
-/// What may come next.
+/// The next expected token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum State {
     Value,
@@ -90,7 +89,7 @@ enum State {
     KeyOrEnd,
     Colon,
     AfterValue,
-    /// Inside a string; `escaped` when the byte before was a backslash that opens an escape.
+    /// Inside a string. `escaped`: the last byte was a backslash that starts an escape.
     String {
         key: bool,
         escaped: bool,
@@ -115,20 +114,20 @@ pub struct Reader<S> {
     sink: S,
     limits: Limits,
     state: State,
-    /// What is open, and the members so far of each: those of arrays are not counted.
+    /// The open containers, each with the number of its members; 0 for arrays.
     open: Vec<(Container, usize)>,
-    /// The part of a scalar that earlier chunks held.
+    /// The start of a scalar that continues in the next chunk.
     pending: Vec<u8>,
-    /// Where the scalar now being read starts (inside its quotes), counted over all chunks.
+    /// Offset of the current scalar, after its quote.
     scalar_start: u64,
-    /// Bytes of all chunks before this one.
+    /// Bytes of all previous chunks.
     before: u64,
     nodes: usize,
     failed: Option<Error>,
 }
 
 impl<S: Sink> Reader<S> {
-    /// A reader at the beginning of a text. Bounds are checked as the bytes come.
+    /// Creates a reader for one text.
     pub fn new(sink: S, limits: Limits) -> Reader<S> {
         Reader {
             sink,
@@ -143,7 +142,7 @@ impl<S: Sink> Reader<S> {
         }
     }
 
-    /// Takes the next bytes. After an error every further call returns the same error.
+    /// Reads the next bytes. After an error, every further call returns the same error.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), Error> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -151,12 +150,12 @@ impl<S: Sink> Reader<S> {
         self.advance(chunk).inspect_err(|error| self.failed = Some(*error))
     }
 
-    /// The text has ended. Returns the sink when what was fed is exactly one value.
+    /// Finishes the text. Returns the sink if the text is exactly one value.
     pub fn finish(mut self) -> Result<S, Error> {
         if let Some(error) = self.failed {
             return Err(error);
         }
-        // Only a number or word at the top can be ended by the end of the text.
+        // Only a number or literal at the root is ended by the end of the text.
         if matches!(self.state, State::Number | State::Literal) {
             self.end_bare(&[])?;
         }
@@ -185,7 +184,7 @@ impl<S: Sink> Reader<S> {
         Ok(())
     }
 
-    /// Reads white space and at most one byte of structure, or enters a scalar.
+    /// Reads white space and at most one structural byte, or enters a scalar.
     fn structure(&mut self, chunk: &[u8], at: usize) -> Result<usize, Error> {
         let blank = chunk[at..].iter().take_while(|byte| is_blank(**byte)).count();
         let at = at + blank;
@@ -279,13 +278,13 @@ impl<S: Sink> Reader<S> {
         self.sink.close(container).map_err(|kind| Error::new(place, kind))
     }
 
-    /// Reads on in a string until its closing quote or the end of the chunk.
+    /// Reads a string up to its closing quote or the end of the chunk.
     fn string(&mut self, chunk: &[u8], from: usize, key: bool, escaped: bool) -> Result<usize, Error> {
         let limit = if key { self.limits.key_bytes } else { self.limits.scalar_bytes };
         let over = if key { Limit::KeyBytes } else { Limit::ScalarBytes };
-        // Whatever the escape, its second byte neither ends the string nor opens another escape.
+        // In every escape, the second byte neither ends the string nor starts another escape.
         let mut at = from + usize::from(escaped);
-        // Text without escapes that lies in this chunk has been looked at in full by the way.
+        // The scan below finds escapes and control characters, so a string within one chunk needs no second check.
         let mut plain = !escaped && self.pending.is_empty();
         loop {
             at += text::string_break(&chunk[at..]);
@@ -316,7 +315,7 @@ impl<S: Sink> Reader<S> {
         Ok(chunk.len())
     }
 
-    /// A string has ended; when `plain`, `last` is all of it and has no escapes and no control characters.
+    /// Finishes a string. `plain`: `last` is the complete string, without escapes and control characters.
     fn end_string(&mut self, last: &[u8], key: bool, plain: bool) -> Result<(), Error> {
         let start = self.scalar_start;
         let (sink, state) = (&mut self.sink, if key { State::Colon } else { State::AfterValue });
@@ -329,7 +328,7 @@ impl<S: Sink> Reader<S> {
         })
     }
 
-    /// Reads on in a number or word until a byte that cannot be part of it.
+    /// Reads a number or literal up to a byte that cannot be part of it.
     fn bare(&mut self, chunk: &[u8], from: usize) -> Result<usize, Error> {
         let part_of = |byte: &u8| match self.state {
             State::Number => matches!(byte, b'0'..=b'9' | b'-' | b'+' | b'.' | b'e' | b'E'),
@@ -362,7 +361,7 @@ impl<S: Sink> Reader<S> {
 
 fn number_of(text: &[u8]) -> Result<Scalar<'_>, (usize, ErrorKind)> {
     text::check_number(text).map_err(|at| (at, ErrorKind::InvalidNumber))?;
-    // The grammar of numbers is ASCII.
+    // Valid numbers are ASCII.
     std::str::from_utf8(text).map(Scalar::Number).map_err(|_| (0, ErrorKind::InvalidNumber))
 }
 
@@ -375,7 +374,7 @@ fn literal_of(text: &[u8]) -> Result<Scalar<'static>, (usize, ErrorKind)> {
     }
 }
 
-/// Runs `work` on the pending bytes followed by `last`, copying only when there are pending ones.
+/// Runs `work` on the pending bytes and `last`. Copies only if there are pending bytes.
 fn with_whole<T>(pending: &mut Vec<u8>, last: &[u8], work: impl FnOnce(&[u8]) -> T) -> T {
     if pending.is_empty() {
         return work(last);
@@ -386,7 +385,7 @@ fn with_whole<T>(pending: &mut Vec<u8>, last: &[u8], work: impl FnOnce(&[u8]) ->
     done
 }
 
-/// White space of RFC 8259 section 2.
+/// Returns whether a byte is white space (RFC 8259, section 2).
 pub fn is_blank(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }

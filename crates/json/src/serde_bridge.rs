@@ -1,17 +1,17 @@
-//! To and from `serde_json::Value`, for reports and diagnostics only: that type rounds numbers, and a
-//! message in transit must never pass through it.
+//! Conversion from and to `serde_json::Value`, for reports and diagnostics only: that type rounds numbers, so a
+//! message in transit must never be converted.
 
 use super::object::Object;
 use super::value::{Array, Number, Str, Value};
 use serde_json::Value as Serde;
 
-/// Depth below which a value is given as a string of its text, since `serde_json::Value` recurses.
+/// Maximum depth. Deeper values become strings with their text, because `serde_json::Value` recurses.
 const DEPTH_MAX: usize = 128;
 
 impl Value {
-    /// The value for a report. Integers that fit 64 bits are exact; other numbers are rounded to
-    /// `f64`, and those too large for it become strings with the number's text. What is nested more
-    /// than 128 deep becomes a string with its JSON text.
+    /// Converts a value for a report. Integers that fit 64 bits are exact; other numbers are rounded to
+    /// `f64`, or become strings with their text if they exceed it. Values nested more
+    /// than 128 deep become strings with their JSON text.
     pub fn to_serde(&self) -> Serde {
         to_serde(self, 0)
     }
@@ -41,7 +41,7 @@ fn number_to_serde(number: &Number) -> Serde {
         .unwrap_or_else(|| Serde::from(text))
 }
 
-/// Exact: numbers are written as `serde_json` writes them.
+/// Exact: numbers have the text that `serde_json` writes.
 impl From<&Serde> for Value {
     fn from(value: &Serde) -> Value {
         match value {
@@ -49,7 +49,7 @@ impl From<&Serde> for Value {
             Serde::Bool(value) => Value::Bool(*value),
             Serde::Number(number) => match Number::from_text(&number.to_string()) {
                 Some(number) => Value::Number(number),
-                // serde_json holds finite numbers only and writes those as JSON.
+                // serde_json has only finite numbers and writes them as JSON.
                 None => Value::Null,
             },
             Serde::String(text) => Value::string(text),

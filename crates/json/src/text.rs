@@ -1,11 +1,11 @@
-//! The inside of scalars: string escapes and number grammar, on whole slices. Where a scalar begins
-//! and ends is the reader's business.
+//! The content of single scalars: escapes of strings and the grammar of numbers, on complete slices. All readers of this project use
+//! these functions; finding the end of a scalar is the task of the readers.
 
 use super::error::ErrorKind;
 use std::borrow::Cow;
 
-/// Index of the first byte that a string scan must look at: a quote, a backslash or a control
-/// character; the length when there is none.
+/// Returns the index of the first quote, backslash or control character, or the length if there is
+/// none.
 pub fn string_break(bytes: &[u8]) -> usize {
     let mut at = 0;
     while let Some(word) = bytes.get(at..at + 8) {
@@ -21,8 +21,8 @@ pub fn string_break(bytes: &[u8]) -> usize {
     at + bytes[at..].iter().position(is_break).unwrap_or(bytes.len() - at)
 }
 
-/// High bit of every byte of `word` that breaks a string. Borrows may mark bytes above the first
-/// true one as well, so only the lowest mark is to be trusted.
+/// Marks the high bit of every byte of `word` that ends plain text. Borrows may also mark bytes above the first match, so only the
+/// lowest mark is valid.
 fn break_marks(word: u64) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -34,13 +34,13 @@ fn break_marks(word: u64) -> u64 {
     (equal(b'"') | equal(b'\\') | control) & HIGH
 }
 
-/// Checks that text is UTF-8. On a fault the offset within `raw` comes with it.
+/// Checks that text is UTF-8. An error has the offset within `raw`.
 pub fn check_utf8(raw: &[u8]) -> Result<&str, (usize, ErrorKind)> {
     std::str::from_utf8(raw).map_err(|error| (error.valid_up_to(), ErrorKind::InvalidUtf8))
 }
 
 /// Checks the text between the quotes of a string: UTF-8, control characters, escapes, surrogates.
-/// On a fault the offset within `raw` comes with it.
+/// An error has the offset within `raw`.
 pub fn check_string(raw: &[u8]) -> Result<&str, (usize, ErrorKind)> {
     let text = check_utf8(raw)?;
     let mut at = 0;
@@ -134,7 +134,7 @@ fn decode_escapes(raw: &str) -> (Cow<'_, str>, bool) {
     (Cow::Owned(out), is_valid)
 }
 
-/// The character written by the escape at the start of `text` and the length of the escape.
+/// Returns the character of the escape at the start of `text`, and the length of the escape.
 fn decode_escape(text: &str) -> (Option<char>, usize) {
     let raw = text.as_bytes();
     let simple = |decoded| (Some(decoded), 2);
@@ -158,7 +158,7 @@ fn decode_escape(text: &str) -> (Option<char>, usize) {
     }
 }
 
-/// Writes `text` with the escapes that RFC 8259 section 7 demands and no others; without quotes.
+/// Escapes `text` as RFC 8259, section 7 requires; without quotes.
 pub fn escape(text: &str) -> Cow<'_, str> {
     if string_break(text.as_bytes()) == text.len() {
         return Cow::Borrowed(text);
@@ -185,10 +185,10 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(out)
 }
 
-/// Whether the decoded text of `raw` is `key`.
+/// Returns whether the decoded text of `raw` is `key`.
 pub fn is_key(raw: &[u8], key: &[u8]) -> bool {
-    // An escape is always longer than what it stands for, so text of equal length is equal only
-    // byte for byte, and then holds no escape.
+    // An escape is always longer than its character, so texts of equal length are equal only byte for byte,
+    // without escapes.
     match raw.len().cmp(&key.len()) {
         std::cmp::Ordering::Less => false,
         std::cmp::Ordering::Equal => raw == key && memchr::memchr(b'\\', raw).is_none(),
@@ -199,7 +199,7 @@ pub fn is_key(raw: &[u8], key: &[u8]) -> bool {
     }
 }
 
-/// Checks number text against RFC 8259 section 6; a fault comes with its offset in `text`.
+/// Checks the text of a number (RFC 8259, section 6). An error is the offset in `text`.
 pub fn check_number(text: &[u8]) -> Result<(), usize> {
     let digits = |from: usize| from + text[from..].iter().take_while(|b| b.is_ascii_digit()).count();
     let some_digits = |from: usize| match digits(from.min(text.len())) {

@@ -1,11 +1,11 @@
-//! Whether text that comes in chunks is UTF-8, at several bytes per cycle.
+//! Checks chunks for UTF-8, at several bytes per cycle.
 
 use super::error::{Error, ErrorKind};
 
-/// Checks chunks cut anywhere, in the middle of a character too.
+/// Checks chunks of any size, also if a cut is inside a character.
 #[derive(Debug, Clone, Default)]
 pub struct Utf8Checker {
-    /// The beginning of a character that the last chunk cut, `held` bytes of it.
+    /// The start of a character at the end of the last chunk, `held` bytes long.
     start: [u8; 4],
     held: usize,
     /// Bytes of all chunks so far.
@@ -13,7 +13,7 @@ pub struct Utf8Checker {
 }
 
 impl Utf8Checker {
-    /// Checks the next bytes. The offset of a fault is that of the first byte of a broken character.
+    /// Checks the next bytes. The offset of an error is that of the first byte of the invalid character.
     pub fn feed(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let mut rest = chunk;
         while self.held > 0 && !rest.is_empty() {
@@ -22,7 +22,7 @@ impl Utf8Checker {
             rest = &rest[1..];
             match std::str::from_utf8(&self.start[..self.held]) {
                 Ok(_) => self.held = 0,
-                // Cut, not broken: needs another byte.
+                // An incomplete character needs another byte.
                 Err(fault) if fault.error_len().is_none() => {}
                 Err(_) => {
                     let consumed = (chunk.len() - rest.len()) as u64;
@@ -33,7 +33,7 @@ impl Utf8Checker {
         let cut = cut_character(rest);
         let (whole, tail) = rest.split_at(rest.len() - cut);
         if simdutf8::basic::from_utf8(whole).is_err() {
-            // The quick check does not tell where; the slow one does.
+            // The fast check does not return the position.
             let valid = std::str::from_utf8(whole).map_or_else(|fault| fault.valid_up_to(), str::len);
             return Err(invalid(self.seen + (chunk.len() - rest.len() + valid) as u64));
         }
@@ -48,13 +48,13 @@ impl Utf8Checker {
         Ok(())
     }
 
-    /// The text has ended; a character cut short is a fault.
+    /// Finishes the text. An incomplete character is an error.
     pub fn finish(&self) -> Result<(), Error> {
         if self.held == 0 { Ok(()) } else { Err(invalid(self.seen - self.held as u64)) }
     }
 }
 
-/// How many bytes at the end of `bytes` begin a character that needs more bytes than there are.
+/// Returns the number of bytes at the end of `bytes` that are an incomplete character.
 fn cut_character(bytes: &[u8]) -> usize {
     for back in 1..=bytes.len().min(3) {
         let needed = match bytes[bytes.len() - back] {

@@ -1,9 +1,9 @@
-//! A JSON document in memory that loses nothing but white space: numbers and strings keep the text
-//! they were written with, objects keep the order of their members.
+//! A JSON document in memory. It loses only white space: numbers and strings keep their text, and objects the order of their
+//! members.
 //!
-//! Equality is that of JSON values: order of members does not count, strings and names are compared
-//! after decoding escapes, numbers by their text (`1.0` and `1` differ: we never calculate).
-//! [`Value::same_text`] compares what would be written.
+//! Equality is that of JSON values: the order of members is ignored, strings and names are compared after decoding, and numbers by
+//! their text, so `1.0` and `1` differ.
+//! [`Value::same_text`] compares the serialized text.
 
 use super::error::{Error, ErrorKind};
 use super::limits::Limits;
@@ -20,9 +20,9 @@ pub enum Value {
     Null,
     /// `true` or `false`.
     Bool(bool),
-    /// A number, as its text.
+    /// A number as text.
     Number(Number),
-    /// A string, escapes as they stand.
+    /// A string with its escapes.
     String(Str),
     /// An array.
     Array(Array),
@@ -30,20 +30,20 @@ pub enum Value {
     Object(Object),
 }
 
-/// A number as text; always grammatical.
+/// A number as text, valid by RFC 8259.
 #[derive(Clone, PartialEq, Eq, Hash)]
 pub struct Number(Box<str>);
 
-/// A string as it stands between its quotes, escapes included; always grammatical.
+/// The text of a string between its quotes, with valid escapes.
 #[derive(Clone)]
 pub struct Str(Box<str>);
 
-/// The elements of an array. A `Vec` in all but dropping, which does not recurse.
+/// The elements of an array. Unlike a `Vec`, it is dropped without recursion.
 #[derive(Default)]
 pub struct Array(Vec<Value>);
 
 impl Value {
-    /// Reads exactly one value.
+    /// Parses exactly one value.
     pub fn parse(text: &[u8], limits: &Limits) -> Result<Value, Error> {
         let mut reader = Reader::new(ValueBuilder::default(), *limits);
         reader.feed(text)?;
@@ -51,17 +51,17 @@ impl Value {
         reader.finish()?.done.ok_or(empty)
     }
 
-    /// A string with this content; escapes are added where JSON demands them.
+    /// Returns a string with this content, escaped as JSON requires.
     pub fn string(content: &str) -> Value {
         Value::String(Str::new(content))
     }
 
-    /// Whether it is `null`.
+    /// Returns whether the value is `null`.
     pub fn is_null(&self) -> bool {
         matches!(self, Value::Null)
     }
 
-    /// The boolean, if it is one.
+    /// Returns the boolean.
     pub fn as_bool(&self) -> Option<bool> {
         match self {
             Value::Bool(value) => Some(*value),
@@ -69,7 +69,7 @@ impl Value {
         }
     }
 
-    /// The decoded content of a string.
+    /// Returns the decoded content of a string.
     pub fn as_str(&self) -> Option<Cow<'_, str>> {
         match self {
             Value::String(value) => Some(value.decode()),
@@ -77,7 +77,7 @@ impl Value {
         }
     }
 
-    /// The number, if it is one.
+    /// Returns the number.
     pub fn as_number(&self) -> Option<&Number> {
         match self {
             Value::Number(value) => Some(value),
@@ -85,12 +85,12 @@ impl Value {
         }
     }
 
-    /// The number, if it is written as an integer that fits.
+    /// Returns an integer that fits `i64`.
     pub fn as_i64(&self) -> Option<i64> {
         self.as_number().and_then(Number::as_i64)
     }
 
-    /// The elements, if it is an array.
+    /// Returns the elements of an array.
     pub fn as_array(&self) -> Option<&Array> {
         match self {
             Value::Array(value) => Some(value),
@@ -98,7 +98,7 @@ impl Value {
         }
     }
 
-    /// The elements, if it is an array, to be changed in their place.
+    /// Returns the elements of an array.
     pub fn as_array_mut(&mut self) -> Option<&mut Array> {
         match self {
             Value::Array(value) => Some(value),
@@ -106,7 +106,7 @@ impl Value {
         }
     }
 
-    /// The members, if it is an object.
+    /// Returns the members of an object.
     pub fn as_object(&self) -> Option<&Object> {
         match self {
             Value::Object(value) => Some(value),
@@ -114,7 +114,7 @@ impl Value {
         }
     }
 
-    /// The members, if it is an object, to be changed in their place.
+    /// Returns the members of an object.
     pub fn as_object_mut(&mut self) -> Option<&mut Object> {
         match self {
             Value::Object(value) => Some(value),
@@ -122,41 +122,41 @@ impl Value {
         }
     }
 
-    /// The member of this decoded name, if this is an object that has it.
+    /// Returns the value of the member with this decoded name.
     pub fn get(&self, key: &str) -> Option<&Value> {
         self.as_object()?.get(key)
     }
 
-    /// The value of a member, to be changed in its place; none where this is no object or has no such member.
+    /// Returns the value of the member with this decoded name.
     pub fn get_mut(&mut self, key: &str) -> Option<&mut Value> {
         self.as_object_mut()?.get_mut(key)
     }
 
-    /// The value, leaving null in its place.
+    /// Returns the value and replaces it by null.
     pub fn take(&mut self) -> Value {
         std::mem::replace(self, Value::Null)
     }
 
-    /// Appends the text without white space; the text of numbers, strings and names is what was read.
+    /// Appends the value without white space. Numbers, strings and names keep their text.
     pub fn write(&self, out: &mut Vec<u8>) {
         let mut writer = Writer { out, comma: false };
         // The writer accepts every event.
         let _ = self.tell(&mut writer);
     }
 
-    /// The text as [`Value::write`] gives it.
+    /// Returns the text of [`Value::write`].
     pub fn to_vec(&self) -> Vec<u8> {
         let mut out = Vec::new();
         self.write(&mut out);
         out
     }
 
-    /// Whether both are written with the same bytes: order of members, escapes and all.
+    /// Returns whether both values have the same serialized text, including the order of members and the escapes.
     pub fn same_text(&self, other: &Value) -> bool {
         self.to_vec() == other.to_vec()
     }
 
-    /// Tells `sink` this value, as a [`Reader`] of its text would.
+    /// Sends this value to `sink` as a [`Reader`] would.
     pub fn tell(&self, sink: &mut impl Sink) -> Result<(), ErrorKind> {
         let mut open: Vec<Children<'_>> = Vec::new();
         let mut next = Some(self);
@@ -194,7 +194,7 @@ impl Value {
         }
     }
 
-    /// Whether dropping this could reach deeper than one level.
+    /// Returns whether a drop could reach more than one level.
     pub(super) fn has_children(&self) -> bool {
         match self {
             Value::Array(array) => !array.is_empty(),
@@ -335,22 +335,22 @@ impl From<Object> for Value {
 }
 
 impl Number {
-    /// The number in decimal digits.
+    /// Returns a number in decimal digits.
     pub fn from_i64(value: i64) -> Number {
         Number(value.to_string().into())
     }
 
-    /// A number with this text, if RFC 8259 section 6 allows it.
+    /// Returns a number with this text, if it is valid by RFC 8259, section 6.
     pub fn from_text(text: &str) -> Option<Number> {
         text::check_number(text.as_bytes()).ok().map(|()| Number(text.into()))
     }
 
-    /// As it was read or made: RFC 8259, section 6.
+    /// Returns the text of the number.
     pub fn text(&self) -> &str {
         &self.0
     }
 
-    /// The value, if the text is an integer without fraction or exponent that fits.
+    /// Returns an integer without fraction and exponent, if it fits.
     pub fn as_i64(&self) -> Option<i64> {
         self.0.parse().ok()
     }
@@ -363,27 +363,27 @@ impl fmt::Debug for Number {
 }
 
 impl Str {
-    /// A string with this content; escapes are added where JSON demands them.
+    /// Returns a string with this content, escaped as JSON requires.
     pub fn new(content: &str) -> Str {
         Str(text::escape(content).into())
     }
 
-    /// A string that stands like this between its quotes, if that is grammatical.
+    /// Returns a string with this text between its quotes, if it is valid.
     pub fn from_raw(raw: &str) -> Option<Str> {
         text::check_string(raw.as_bytes()).ok().map(|raw| Str(raw.into()))
     }
 
-    /// The text between the quotes, escapes as they stand.
+    /// Returns the text between the quotes, with its escapes.
     pub fn raw(&self) -> &str {
         &self.0
     }
 
-    /// The content.
+    /// Returns the decoded content.
     pub fn decode(&self) -> Cow<'_, str> {
         text::decode(&self.0)
     }
 
-    /// Whether the content is `content`; does not allocate unless there are escapes.
+    /// Returns whether the decoded content is `content`. Allocates only for strings with escapes.
     pub fn is(&self, content: &str) -> bool {
         text::is_key(self.0.as_bytes(), content.as_bytes())
     }
@@ -395,7 +395,7 @@ impl From<&str> for Str {
     }
 }
 
-/// Content is compared, not the way it is escaped.
+/// Compares the decoded content.
 impl PartialEq for Str {
     fn eq(&self, other: &Str) -> bool {
         self.0 == other.0 || self.decode() == other.decode()
@@ -411,7 +411,7 @@ impl fmt::Debug for Str {
 }
 
 impl Array {
-    /// An array without elements.
+    /// Returns an empty array.
     pub fn new() -> Array {
         Array::default()
     }
@@ -543,10 +543,10 @@ impl Sink for ValueBuilder {
     }
 }
 
-/// Writes compact text of what it is told.
+/// Writes events as compact text.
 struct Writer<'a> {
     out: &'a mut Vec<u8>,
-    /// Whether a value stands before the next one in the same container.
+    /// Whether the next value in the container needs a comma.
     comma: bool,
 }
 

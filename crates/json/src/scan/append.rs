@@ -1,17 +1,17 @@
-//! Appending a few bytes out of a window that holds more. The numbers in brackets refer to the list in the module above.
+//! Appends a few bytes of a longer window. The numbers in parentheses refer to the list in the parent module.
 
 #![expect(unsafe_code, reason = "writes into the spare room of a vector")]
 
-/// Appends the first `len` bytes of `window`, or all of it where it has no more. Most of what is appended is short: copying a
-/// fixed number of bytes costs less than asking how many there are.
+/// Appends the first `len` bytes of `window`, at most all of it. A copy of fixed length costs less than one of variable length, and
+/// most appended texts are short.
 #[inline(always)]
 pub fn append_start<const N: usize>(out: &mut Vec<u8>, window: &[u8; N], len: usize) {
     if out.capacity() - out.len() < N {
         out.reserve(N);
     }
-    // SAFETY: behind the last byte of the vector there is room for `N` bytes, made sure of in the lines above,
-    // and the window has as many (2); what is borrowed is no part of a vector that is borrowed to be changed.
-    // The length grows by no more than what has been written.
+    // SAFETY: the vector has spare capacity for `N` bytes, checked above, and the window has as many (2).
+    // They do not overlap, because the vector is borrowed mutably.
+    // The new length covers only bytes that were written.
     unsafe {
         let end = out.as_mut_ptr().add(out.len());
         window.as_ptr().copy_to_nonoverlapping(end, N);
@@ -19,7 +19,7 @@ pub fn append_start<const N: usize>(out: &mut Vec<u8>, window: &[u8; N], len: us
     }
 }
 
-/// [`append_start`] of two windows, one after the other, with one question about the room.
+/// Like [`append_start`] for two windows in sequence, with one check of the capacity.
 #[inline(always)]
 pub fn append_starts<const N: usize, const M: usize>(
     out: &mut Vec<u8>,
@@ -30,7 +30,7 @@ pub fn append_starts<const N: usize, const M: usize>(
         out.reserve(N + M);
     }
     let first_len = first_len.min(N);
-    // SAFETY: as in `append_start`, with room for `N + M` bytes; the second window starts no later than `N` bytes behind the end.
+    // SAFETY: as in `append_start`, with `N + M` bytes; the second window starts at most `N` bytes after the end.
     unsafe {
         let end = out.as_mut_ptr().add(out.len());
         first.as_ptr().copy_to_nonoverlapping(end, N);

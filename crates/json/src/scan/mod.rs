@@ -1,23 +1,23 @@
-//! Finding JSON structure many bytes at a time: where a string ends, where a bare scalar ends, and
-//! which bytes of a block of 64 are quotes, backslashes and brackets.
+//! Finds JSON structure many bytes at a time: the ends of strings and bare scalars, and the quotes, backslashes and brackets in
+//! blocks of 64 bytes.
 //!
-//! This folder is the only place with `unsafe` code that bodies run through, one file for each set of
-//! instructions and two for windows and what is appended out of them. What every `unsafe` block relies on:
+//! All `unsafe` code on the path of bodies is in this folder: one file per instruction set, one for windows and one for appending.
+//! Every `unsafe` block relies on these conditions:
 //!
-//! 1. *The processor can do it.* The value `Avx2` is made by its `detect` alone, right after
-//!    `is_x86_feature_detected!` has found every feature that its methods use; it cannot be made
-//!    elsewhere, since its field is private. A method that has `self` may use the features.
+//! 1. *The processor has the instructions.* Only `Avx2::detect` creates an `Avx2`, after
+//!    `is_x86_feature_detected!` found all features that its methods use. Its field is private,
+//!    so other code cannot create one. A method with `self` may use the features.
 //!    SSE2 is part of every x86-64 processor.
-//! 2. *Reads stay inside the slice.* Pointers are made by `as_ptr` of a slice or array reference whose
-//!    length was checked, in the line above or by its type, to be at least the width of the load. All loads are of unaligned kind.
-//! 3. *Nothing is written* through any pointer, but for the spare room of a vector in `append.rs`.
+//! 2. *Reads stay inside the slice.* Pointers come from `as_ptr` of a slice or an array reference whose
+//!    length was checked, in the line above or by its type, to be at least the width of the load. All loads are unaligned.
+//! 3. *No pointer is written through*, except for the spare capacity of a vector in `append.rs`.
 //!
-//! The portable path has no `unsafe` and is what all others are tested against, over random bytes and
-//! every alignment; tests/sanitizers.sh runs those tests under the address sanitizer.
+//! The portable level has no `unsafe`. Tests compare all other levels with it, over random bytes and
+//! every alignment; `tests/sanitizers.sh` runs them under the address sanitizer.
 
-/// Looks at windows of `$width` bytes from `$at` on, one after the other, through the marks that
-/// `$scan.$marks` makes of each. Evaluates to the place where less than a window is left. No
-/// closures: they would be compiled without the features of the function that they stand in.
+/// Searches windows of `$width` bytes from `$at` for marks of `$scan.$marks`. Evaluates to the position where less than a window is
+/// left. It uses no closures,
+/// because they would be compiled without the features of the enclosing function.
 #[cfg(target_arch = "x86_64")]
 macro_rules! find {
     ($bytes:ident, $at:ident, $width:literal, $scan:ident.$marks:ident) => {{
@@ -33,7 +33,7 @@ macro_rules! find {
     }};
 }
 
-/// The classes of `$bytes`, of which `$folded` has the bit of 0x20 set and `$from_zero` is counted from `0`.
+/// The classes of `$bytes`. `$folded` has the bit 0x20 set, `$from_zero` is relative to `0`.
 #[cfg(target_arch = "x86_64")]
 macro_rules! classes {
     ($scan:ident, $bytes:ident, $folded:ident, $from_zero:ident) => {
@@ -76,11 +76,11 @@ pub struct Block {
     /// `\`.
     pub backslash: u64,
     /// `[`, `]`, `{` and `}`, and the few bytes that differ from them in the same bits: `Y`, `_`, `y` and
-    /// delete. One comparison finds them all; [`Bracket::of`] tells them apart.
+    /// delete. One comparison finds all of them; [`Bracket::of`] distinguishes them.
     pub brackets: u64,
 }
 
-/// What each byte of a block of 64 is; bit 0 is the first byte.
+/// The classes of the bytes in a block of 64; bit 0 is the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Classes {
     /// `"`.
@@ -89,7 +89,7 @@ pub struct Classes {
     pub backslash: u64,
     /// Bytes below 0x20.
     pub control: u64,
-    /// These and the space: all that can be white space.
+    /// Bytes up to the space, which include all white space.
     pub low: u64,
     /// `,`.
     pub comma: u64,
@@ -105,11 +105,11 @@ pub struct Classes {
     pub zero: u64,
 }
 
-/// These bits set, all that [`Block::brackets`] marks, and nothing else, is the same byte.
+/// With these bits set, exactly the bytes of [`Block::brackets`] become equal.
 const BRACKET_BITS: u8 = 0x26;
 const BRACKET: u8 = 0x7f;
 
-/// What a byte that [`Block::brackets`] marks does to the number of brackets open.
+/// The effect of a byte in [`Block::brackets`] on the number of open brackets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Bracket {
     /// 1 opens, -1 closes, 0 is no bracket.
@@ -119,119 +119,118 @@ pub struct Bracket {
 }
 
 impl Bracket {
-    /// For a byte that is marked.
+    /// Returns the effect of a marked byte.
     #[inline(always)]
     pub fn of(byte: u8) -> Bracket {
         let bit = |bit: u8| isize::from(byte >> bit & 1);
-        // Of the bits that were set, brackets have one or the other of these two.
+        // Of the bits in `BRACKET_BITS`, a bracket has exactly one of these two.
         let depth = bit(1) - bit(2);
         Bracket { depth, curly: depth * bit(5) }
     }
 }
 
-/// Bytes that are looked at once where strings, scalars and names are short, as most are.
+/// Bytes that are compared at once; most strings, scalars and names are shorter.
 pub const WORD_BYTES: usize = 32;
 
-/// How much of a word counts when it is compared.
+/// The compared part of a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Care {
-    /// A bit for each byte that counts.
+    /// One bit per compared byte.
     bits: u32,
     len: u8,
 }
 
 impl Care {
-    /// The first `len` bytes, at most [`WORD_BYTES`].
+    /// Compares the first `len` bytes, at most [`WORD_BYTES`].
     pub const fn first(len: usize) -> Care {
         let len = if len < WORD_BYTES { len } else { WORD_BYTES };
         Care { bits: ((1u64 << len) - 1) as u32, len: len as u8 }
     }
 
-    /// How many bytes count.
+    /// Returns the number of compared bytes.
     #[inline(always)]
     pub const fn bytes(self) -> usize {
         self.len as usize
     }
 }
 
-/// A way to look at bytes. The answers do not depend on the way, only the time they take does.
+/// A scan level. The results of all levels are equal.
 pub trait Scan: Copy {
-    /// Place of the first quote or backslash from `at` on; the length when there is none.
+    /// Returns the position of the first quote or backslash from `at`, or the length.
     fn string_break(self, bytes: &[u8], at: usize) -> usize;
 
-    /// Place of the first byte from `at` on that is not plain text of a string: a quote, a backslash or a control character;
-    /// the length when there is none.
+    /// Returns the position of the first quote, backslash or control character from `at`,
+    /// or the length.
     fn text_break(self, bytes: &[u8], at: usize) -> usize;
 
-    /// Place of the first byte from `at` on that cannot be part of a number or word: white space and
-    /// control characters, structure, a quote; the length when there is none.
+    /// Returns the position of the first byte from `at` that cannot be part of a number or literal: white space,
+    /// a control character, a structural byte or a quote; or the length.
     fn bare_end(self, bytes: &[u8], at: usize) -> usize;
 
-    /// How many bytes [`Scan::text_len`] and [`Scan::digits_len`] look at, at most [`WORD_BYTES`].
+    /// The number of bytes that [`Scan::text_len`] and [`Scan::digits_len`] read, at most [`WORD_BYTES`].
     const STEP: usize;
 
-    /// How many of the first [`Scan::STEP`] bytes come before the first that [`Scan::text_break`] looks for; that many or more
-    /// when there is none.
+    /// Returns the number of bytes before the first quote, backslash or control character; [`Scan::STEP`] or more
+    /// if there is none in the first [`Scan::STEP`] bytes.
     fn text_len(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
-    /// The same with the first byte that is no digit.
+    /// Returns the number of digits in the same way.
     fn digits_len(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
-    /// Whether the bytes of `window` that count are those of `word`.
+    /// Returns whether the compared bytes of `window` and `word` are equal.
     fn is_word(self, window: &[u8; WORD_BYTES], word: &[u8; WORD_BYTES], care: Care) -> bool;
 
-    /// The masks of a block.
+    /// Returns the masks of a block.
     fn block(self, bytes: &[u8; 64]) -> Block;
 
-    /// What the bytes of a block are.
+    /// Returns the classes of a block.
     fn classes(self, bytes: &[u8; 64]) -> Classes;
 
-    /// White space of RFC 8259, section 2.
+    /// Returns the white space of a block (RFC 8259, section 2).
     fn blanks(self, bytes: &[u8; 64]) -> u64;
 
-    /// Bit n of the result is the exclusive or of the bits 0 to n.
+    /// Returns a word whose bit n is the exclusive or of the bits 0 to n.
     fn prefix_xor(self, bits: u64) -> u64;
 
-    /// Runs a task that looks at bytes, compiled for the processor that this way of scanning needs. The
-    /// other methods are only fast within one.
+    /// Runs a task, compiled with the features of this level.
+    /// The other methods are fast only within a task.
     fn enter<T: Task>(self, task: T) -> T::Output;
 
-    /// The same as [`Scan::enter`], and not made part of the function that it stands in: for what is less often
-    /// needed.
+    /// Like [`Scan::enter`], but never inlined. For rare work.
     fn enter_apart<T: Task>(self, task: T) -> T::Output;
 }
 
-/// Work that is compiled once for every way of scanning.
+/// Work that is compiled for every level.
 pub trait Task {
-    /// What the task gives.
+    /// The result of the task.
     type Output;
 
-    /// For a task that is entered, to be `#[inline(always)]`, so that it is compiled with the features
-    /// of its caller.
+    /// Runs the task. Mark it `#[inline(always)]` if it is entered, so that it is compiled with the
+    /// features of its caller.
     fn run<S: Scan>(self, scan: S) -> Self::Output;
 }
 
-/// The ways of scanning, slowest first.
+/// The scan levels, slowest first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Level {
-    /// Eight bytes at a time in ordinary registers; no `unsafe`.
+    /// Eight bytes at a time in general registers, without `unsafe`.
     Portable,
-    /// What every processor of the architecture has: SSE2 on x86-64, else the same as `Portable`.
+    /// SSE2 on x86-64, otherwise the same as `Portable`.
     Baseline,
-    /// 32 bytes at a time, where the processor has AVX2.
+    /// 32 bytes at a time, with AVX2.
     Avx2,
 }
 
 impl Level {
-    /// All of them, the slowest first.
+    /// All levels, slowest first.
     pub const ALL: [Level; 3] = [Level::Portable, Level::Baseline, Level::Avx2];
 
-    /// The best level of this processor.
+    /// Returns the best level of this processor.
     pub fn best() -> Level {
         Level::ALL.into_iter().rev().find(|level| level.is_available()).unwrap_or(Level::Portable)
     }
 
-    /// Whether [`run`] at this level would really use it.
+    /// Returns whether the processor has this level.
     pub fn is_available(self) -> bool {
         match self {
             Level::Portable | Level::Baseline => true,
@@ -243,8 +242,8 @@ impl Level {
     }
 }
 
-/// Runs `task` with the way of scanning of `level`, or of the best one below it that the processor has.
-/// The task itself is compiled as everything else is; what is hot in it is for [`Scan::enter`].
+/// Runs `task` with `level`, or with the best available level below it.
+/// The task itself is compiled without special features; its hot parts use [`Scan::enter`].
 #[inline]
 pub fn run<T: Task>(level: Level, task: T) -> T::Output {
     #[cfg(target_arch = "x86_64")]
@@ -262,15 +261,15 @@ pub fn run<T: Task>(level: Level, task: T) -> T::Output {
     task.run(Portable)
 }
 
-/// Which bytes of a block are escaped, given the backslashes and whether the first byte is escaped by
-/// the block before. Also whether the byte after the block is.
+/// Returns the escaped bytes of a block, and whether the first byte after it is escaped. `first_escaped`: whether the
+/// first byte of the block is.
 #[inline(always)]
 pub fn escaped(backslash: u64, first_escaped: bool) -> (u64, bool) {
     if backslash == 0 {
         return (u64::from(first_escaped), false);
     }
-    // A backslash that is itself escaped escapes nothing. Runs of backslashes are told apart by
-    // whether they begin at an even or an odd place: adding the starts carries through each run.
+    // An escaped backslash escapes no byte. Runs of backslashes are distinguished by the parity of
+    // their start: adding the starts carries through each run.
     const EVEN: u64 = 0x5555_5555_5555_5555;
     let backslash = backslash & !u64::from(first_escaped);
     let follows = backslash << 1 | u64::from(first_escaped);
@@ -282,7 +281,7 @@ pub fn escaped(backslash: u64, first_escaped: bool) -> (u64, bool) {
 
 #[cfg(target_arch = "x86_64")]
 impl Classes {
-    /// These with `next` after their first `width` bytes.
+    /// Returns these classes, followed by `next` after `width` bytes.
     #[inline(always)]
     fn then(self, next: Classes, width: u32) -> Classes {
         Classes {
@@ -302,7 +301,7 @@ impl Classes {
 
 #[cfg(target_arch = "x86_64")]
 impl Block {
-    /// This block with `next` after its first `width` bytes.
+    /// Returns this block, followed by `next` after `width` bytes.
     #[inline(always)]
     fn then(self, next: Block, width: u32) -> Block {
         Block {
