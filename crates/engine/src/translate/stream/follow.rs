@@ -166,7 +166,7 @@ impl<S: Scan> Run<'_, S> {
 
     /// Returns the node for the open frames.
     fn node(&mut self, open: Open, sink: Sink) -> Option<NodeId> {
-        if !self.can_follow() || self.machine.stack.frames.iter().any(|frame| frame.strangers) {
+        if !self.can_follow() || self.machine.stack.frames.iter().any(|frame| frame.has_other_names) {
             return None;
         }
         let machine = &mut *self.machine;

@@ -23,7 +23,7 @@ pub(super) struct Frame {
     /// Whether a member or element was written.
     pub wrote: bool,
     /// Whether the object has names in the ledger.
-    pub strangers: bool,
+    pub has_other_names: bool,
     /// The last name of the object.
     pub last: NameId,
     /// The member whose value is read, or [`NONE`](super::names::NONE) if the plan does not name it.

@@ -30,7 +30,7 @@ pub(super) struct Machine {
     pub stack: Stack,
     pub layout: Layout,
     /// Names in open objects that have no number in the layout.
-    pub strangers: KeyLedger,
+    pub other_names: KeyLedger,
     /// Number of open arrays and objects.
     pub depth: usize,
     /// The start of a name that continues in the next chunk.
@@ -96,7 +96,7 @@ impl Machine {
             state: State::Value(program.root),
             stack: Stack::default(),
             layout: Layout { learned: program.learned(), may_change: program.may_learn(), is_changed: false },
-            strangers: KeyLedger::default(),
+            other_names: KeyLedger::default(),
             depth: 0,
             key: Vec::new(),
             held: Vec::new(),
@@ -168,7 +168,7 @@ impl Machine {
     pub(super) fn held_bytes(&self) -> usize {
         let words = self.stack.bits.capacity() + self.stack.frames.capacity() * size_of::<Frame>() / 8;
         let slots: usize = self.stack.slots.iter().map(Slot::held_bytes).sum();
-        words * 8 + slots + self.key.capacity() + self.held.capacity() + self.strangers.bytes()
+        words * 8 + slots + self.key.capacity() + self.held.capacity() + self.other_names.bytes()
     }
 
     /// Finishes the body and appends the remaining output. Returns whether a value was written.
@@ -475,7 +475,7 @@ impl<'a, S: Scan> Run<'a, S> {
             kind,
             id,
             wrote: false,
-            strangers: false,
+            has_other_names: false,
             last: NONE,
             member: NONE,
             seen: 0,
@@ -505,8 +505,8 @@ impl<'a, S: Scan> Run<'a, S> {
             if let Some(recording) = &mut self.recording {
                 recording.pop(frame.kind, frame.id);
             }
-            if frame.strangers {
-                self.machine.strangers.close();
+            if frame.has_other_names {
+                self.machine.other_names.close();
             }
             self.machine.depth -= usize::from(frame.kind != FrameKind::Wrap);
         }

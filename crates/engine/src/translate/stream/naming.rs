@@ -45,7 +45,7 @@ impl<S: Scan> Run<'_, S> {
         let object = &self.program.objects[top.id as usize];
         let known = object.plan.member(&decoded).map(|(at, _)| at as NameId);
         let plain = text::string_break(decoded.as_bytes()) == decoded.len();
-        let id = known.or_else(|| if plain { self.stranger(decoded.as_bytes()) } else { None });
+        let id = known.or_else(|| if plain { self.number_for(decoded.as_bytes()) } else { None });
         let fresh = match id {
             Some(id) => {
                 if let Some(recording) = &mut self.recording {
@@ -77,7 +77,7 @@ impl<S: Scan> Run<'_, S> {
     }
 
     /// Returns the number of a name that the plan does not know. Assigns one if there is room.
-    fn stranger(&mut self, name: &[u8]) -> Option<NameId> {
+    fn number_for(&mut self, name: &[u8]) -> Option<NameId> {
         let object = self.top().id as usize;
         let names = &self.machine.layout.learned.names[object];
         let found = names.find(name);
@@ -104,14 +104,14 @@ impl<S: Scan> Run<'_, S> {
 
     /// Adds a name without a number to the ledger. Returns whether it is new.
     fn ledger(&mut self, raw: &str, offset: u64) -> Result<bool, Fault> {
-        if !std::mem::replace(&mut self.top_mut().strangers, true) {
-            self.machine.strangers.open();
+        if !std::mem::replace(&mut self.top_mut().has_other_names, true) {
+            self.machine.other_names.open();
         }
-        let fresh = self.machine.strangers.insert(raw);
-        if self.machine.strangers.len() > self.machine.bounds.json.members {
+        let fresh = self.machine.other_names.insert(raw);
+        if self.machine.other_names.len() > self.machine.bounds.json.members {
             return Err(fault::json(offset, ErrorKind::Limit(Limit::Members)));
         }
-        if self.machine.strangers.bytes() > self.machine.bounds.names_bytes {
+        if self.machine.other_names.bytes() > self.machine.bounds.names_bytes {
             return Err(fault::json(offset, ErrorKind::Limit(Limit::Nodes)));
         }
         Ok(fresh)

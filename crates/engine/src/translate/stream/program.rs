@@ -15,7 +15,7 @@ use switchback_plan::{
 };
 
 /// Maximum bodies that change the learned layout. It stays constant afterwards.
-const LESSONS_MAX: u32 = 256;
+const LAYOUT_CHANGES_MAX: u32 = 256;
 
 /// A compiled [`ValueOp`].
 #[derive(Debug)]
@@ -28,7 +28,7 @@ pub struct Program {
     identity: bool,
     /// The layout learned from previous bodies.
     learned: ArcSwap<Learned>,
-    taught: AtomicU32,
+    layout_changes: AtomicU32,
 }
 
 /// An op as the machine runs it. `Held` buffers its value, because the machine must read it completely to know whether it writes
@@ -292,7 +292,7 @@ impl Program {
             whole: Root::ANY,
             identity,
             learned: ArcSwap::from_pointee(learned),
-            taught: AtomicU32::new(0),
+            layout_changes: AtomicU32::new(0),
         }
     }
 
@@ -311,15 +311,15 @@ impl Program {
     }
 
     pub(super) fn may_learn(&self) -> bool {
-        self.taught.load(Ordering::Relaxed) < LESSONS_MAX
+        self.layout_changes.load(Ordering::Relaxed) < LAYOUT_CHANGES_MAX
     }
 
     /// Replaces the learned layout by the one of a finished body.
     pub(super) fn learn(&self, learned: Arc<Learned>) {
-        if self.taught.fetch_add(1, Ordering::Relaxed) < LESSONS_MAX {
+        if self.layout_changes.fetch_add(1, Ordering::Relaxed) < LAYOUT_CHANGES_MAX {
             self.learned.store(learned);
         } else {
-            self.taught.store(LESSONS_MAX, Ordering::Relaxed);
+            self.layout_changes.store(LAYOUT_CHANGES_MAX, Ordering::Relaxed);
         }
     }
 }
