@@ -16,8 +16,7 @@
 //! every alignment; `tests/sanitizers.sh` runs them under the address sanitizer.
 
 /// Searches windows of `$width` bytes from `$at` for marks of `$scan.$marks`. Evaluates to the position where less than a window is
-/// left. It uses no closures,
-/// because they would be compiled without the features of the enclosing function.
+/// left. It uses no closures, because they would be compiled without the features of the enclosing function.
 #[cfg(target_arch = "x86_64")]
 macro_rules! find {
     ($bytes:ident, $at:ident, $width:literal, $scan:ident.$marks:ident) => {{
