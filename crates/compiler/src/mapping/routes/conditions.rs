@@ -12,11 +12,11 @@ use crate::contract::{JsonKind, Literal, ScalarKind, TypeKind};
 use crate::mapping::ast::{self, PredicateWord, Spanned};
 use crate::mapping::literal;
 use crate::yaml::Node;
-use switchback_plan::{self as plan, Location};
+use switchback_plan::{self as plan, Predicate};
 
 /// A lowered condition, with the facts that follow from it.
 pub(super) struct Condition {
-    pub predicate: plan::Predicate,
+    pub predicate: Predicate,
     /// By the names that lead to a place.
     pub facts: Vec<(Vec<String>, Fact)>,
 }
@@ -34,50 +34,58 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::condition_without_place(written.word.span));
             return None;
         }
-        let facts = |fact: &Fact| -> Vec<_> {
-            places.iter().filter_map(FoundPath::steps).map(|steps| (steps, fact.clone())).collect()
-        };
-        let fields = match written.word.value {
-            PredicateWord::Conforms => self.conforming(&places, &written.places)?,
-            _ => Vec::new(),
-        };
-        let (fact, values) = match written.word.value {
-            PredicateWord::Conforms => (None, None),
-            PredicateWord::Present | PredicateWord::AllPresent => (Some(Fact::Present), None),
-            PredicateWord::NotNull => (Some(Fact::NotNull), None),
+        let word = written.word.value;
+        let one = || places[0].location.clone();
+        let all = || places.iter().map(|found| found.location.clone()).collect();
+        let (predicate, fact, proven) = match word {
+            PredicateWord::Conforms => {
+                let fields = self.conforming(&places, &written.places)?;
+                (Predicate::Conforms(fields), None, Some(ProvenFact::Conforms))
+            }
+            PredicateWord::Present => {
+                (Predicate::Present(one()), Some(Fact::Present), Some(ProvenFact::There))
+            }
+            PredicateWord::AllPresent => {
+                (Predicate::AllPresent(all()), Some(Fact::Present), Some(ProvenFact::There))
+            }
+            PredicateWord::NotNull => (Predicate::NotNull(all()), Some(Fact::NotNull), None),
+            PredicateWord::Missing => (Predicate::Missing(one()), None, None),
+            PredicateWord::AnyPresent => (Predicate::AnyPresent(all()), None, None),
+            PredicateWord::NonePresent => (Predicate::NonePresent(all()), None, None),
             PredicateWord::OneOf => {
                 let values = self.values(&places[0], &written.values)?;
-                (Some(Fact::OneOf(values)), None)
+                let listed = written.values.iter().map(literal::json).collect();
+                (Predicate::OneOf(one(), listed), Some(Fact::OneOf(values)), Some(ProvenFact::Typed))
             }
             PredicateWord::Kind => {
                 let kinds = self.kind_words(&written.values)?;
-                (Some(Fact::Kinds(kinds.clone())), Some(kinds))
+                let is_typed = |found: &FoundPath| {
+                    is_told_by_kind(&found.held.ty, &kinds, self.env.types(found.held.side))
+                };
+                let proven = places.iter().all(is_typed).then_some(ProvenFact::Typed);
+                (Predicate::Kind(one(), kinds_of(&kinds)), Some(Fact::Kinds(kinds)), proven)
             }
             PredicateWord::Equal | PredicateWord::AbsentOrEqual => {
                 self.comparable(&places, &written.places)?;
-                (None, None)
+                let other = places[1].location.clone();
+                let predicate = match word {
+                    PredicateWord::Equal => Predicate::Equal(one(), other),
+                    _ => Predicate::AbsentOrEqual(one(), other),
+                };
+                (predicate, None, None)
             }
-            PredicateWord::Missing
-            | PredicateWord::AnyPresent
-            | PredicateWord::NonePresent
-            | PredicateWord::All
-            | PredicateWord::Any
-            | PredicateWord::Not => (None, None),
+            // Compiled above, because they have operands instead of places.
+            PredicateWord::All | PredicateWord::Any | PredicateWord::Not => return None,
         };
-        let known = self.made_sure_of(written.word.value, &places, values.as_deref());
-        let mut facts: Vec<_> = fact
-            .into_iter()
-            .chain(known.into_iter().map(Fact::Known))
-            .flat_map(|fact| facts(&fact))
-            .collect();
+        let of_places = |fact: Fact| {
+            let steps = places.iter().filter_map(FoundPath::steps);
+            steps.map(move |steps| (steps, fact.clone()))
+        };
+        let mut facts: Vec<_> = fact.into_iter().chain(proven.map(Fact::Known)).flat_map(of_places).collect();
         // A condition may list the same place twice.
         facts.dedup_by(|a, b| {
             a.0 == b.0 && matches!((&a.1, &b.1), (Fact::Known(a), Fact::Known(b)) if a == b)
         });
-        let predicate = match written.word.value {
-            PredicateWord::Conforms => plan::Predicate::Conforms(fields),
-            _ => lower(written, places.into_iter().map(|found| found.location).collect(), values)?,
-        };
         Some(Condition { predicate, facts })
     }
 
@@ -96,9 +104,9 @@ impl RouteCheck<'_, '_> {
         };
         let mut predicates: Vec<_> = of.into_iter().map(|one| one.predicate).collect();
         let predicate = match written.word.value {
-            PredicateWord::All => plan::Predicate::All(predicates),
-            PredicateWord::Any => plan::Predicate::Any(predicates),
-            _ => plan::Predicate::Not(Box::new(predicates.pop()?)),
+            PredicateWord::All => Predicate::All(predicates),
+            PredicateWord::Any => Predicate::Any(predicates),
+            _ => Predicate::Not(Box::new(predicates.pop()?)),
         };
         Some(Condition { predicate, facts })
     }
@@ -137,28 +145,6 @@ impl RouteCheck<'_, '_> {
         let done = work(self);
         self.findings.truncate(mark);
         done
-    }
-
-    /// Returns the property that a condition establishes for its places, independently of the
-    /// contract.
-    fn made_sure_of(
-        &self,
-        word: PredicateWord,
-        places: &[FoundPath],
-        kinds: Option<&[JsonKind]>,
-    ) -> Option<ProvenFact> {
-        let types = |found: &FoundPath| self.env.types(found.held.side);
-        match word {
-            PredicateWord::Present | PredicateWord::AllPresent => Some(ProvenFact::There),
-            PredicateWord::Conforms => Some(ProvenFact::Conforms),
-            PredicateWord::OneOf => Some(ProvenFact::Typed),
-            PredicateWord::Kind => {
-                let told =
-                    |found: &FoundPath| is_told_by_kind(&found.held.ty, kinds.unwrap_or(&[]), types(found));
-                places.iter().all(told).then_some(ProvenFact::Typed)
-            }
-            _ => None,
-        }
     }
 
     /// Compiles `conforms`: places of the request's body with their forms from the contract.
@@ -296,35 +282,4 @@ pub(super) fn is_of(value: &Literal, kind: ScalarKind) -> bool {
         (Literal::Number(text), ScalarKind::Integer) => !text.contains(['.', 'e', 'E']),
         _ => false,
     }
-}
-
-fn lower(
-    written: &ast::PredicateDecl,
-    mut places: Vec<Location>,
-    kinds: Option<Vec<JsonKind>>,
-) -> Option<plan::Predicate> {
-    use plan::Predicate;
-    Some(match written.word.value {
-        PredicateWord::Present => Predicate::Present(places.pop()?),
-        PredicateWord::Missing => Predicate::Missing(places.pop()?),
-        PredicateWord::NotNull => Predicate::NotNull(places),
-        PredicateWord::AnyPresent => Predicate::AnyPresent(places),
-        PredicateWord::AllPresent => Predicate::AllPresent(places),
-        PredicateWord::NonePresent => Predicate::NonePresent(places),
-        PredicateWord::OneOf => {
-            Predicate::OneOf(places.pop()?, written.values.iter().map(literal::json).collect())
-        }
-        PredicateWord::Kind => Predicate::Kind(places.pop()?, kinds_of(&kinds?)),
-        // These are lowered by their callers.
-        PredicateWord::Conforms | PredicateWord::All | PredicateWord::Any | PredicateWord::Not => {
-            return None;
-        }
-        PredicateWord::Equal | PredicateWord::AbsentOrEqual => {
-            let (right, left) = (places.pop()?, places.pop()?);
-            match written.word.value {
-                PredicateWord::Equal => Predicate::Equal(left, right),
-                _ => Predicate::AbsentOrEqual(left, right),
-            }
-        }
-    })
 }
