@@ -6,7 +6,7 @@ use super::expr::ExprTarget;
 use super::faults;
 use super::flow::{Flow, Write};
 use super::operations::effect;
-use super::provenance::{collect_sorted, exact, of_call};
+use super::provenance::{collect, exact, of_call};
 use super::route::RouteCheck;
 use crate::contract::{OpKey, Operation, Response, StatusPattern, Type, TypeKind, Types};
 use crate::diagnostic::Span;
@@ -253,8 +253,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // The gateway adds the current element to the key.
         let element = call.each.iter().map(|each| each.name.text.to_string());
         let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
-        let missing =
-            flow.provenance.of_request(collect_sorted(|out| of_call(call, self.operation, out)), &covered);
+        let missing = flow.provenance.of_request(collect(|out| of_call(call, self.operation, out)), &covered);
         if !missing.is_empty() {
             let written = key.iter().filter_map(|expr| match expr {
                 plan::Expr::At(location) => Some(location.text.to_string()),

@@ -273,35 +273,28 @@ pub(super) fn names_of(location: &Location) -> Vec<String> {
 
 /// Visits every place that a value is derived from.
 pub(super) fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
+    if let plan::Expr::At(location) | plan::Expr::Lookup { list: location, .. } = expr {
+        see(location);
+    }
+    children(expr).into_iter().for_each(|expr| all(expr, &mut *see));
+}
+
+/// Returns the values that a value is made of.
+pub(super) fn children(expr: &plan::Expr) -> Vec<&plan::Expr> {
     use plan::Expr;
-    let mut each = |exprs: &[Expr]| exprs.iter().for_each(|expr| all(expr, &mut *see));
     match expr {
-        Expr::Constant(_) => {}
-        Expr::At(location) => see(location),
-        Expr::Convert { from, .. } | Expr::Aggregate { list: from, .. } => all(from, see),
-        Expr::Lookup { value, list, .. } => {
-            all(value, see);
-            see(list);
-        }
-        Expr::Object(members) => members.iter().for_each(|(_, expr)| all(expr, &mut *see)),
-        Expr::Array(items) | Expr::FirstOf(items) | Expr::Present(items) => each(items),
-        Expr::Text { with, .. } => with.iter().for_each(|(_, expr)| all(expr, &mut *see)),
+        Expr::Constant(_) | Expr::At(_) => Vec::new(),
+        Expr::Convert { from, .. }
+        | Expr::Aggregate { list: from, .. }
+        | Expr::Lookup { value: from, .. } => vec![from],
+        Expr::Object(members) => members.iter().map(|(_, expr)| expr).collect(),
+        Expr::Text { with, .. } => with.iter().map(|(_, expr)| expr).collect(),
+        Expr::Array(items) | Expr::FirstOf(items) | Expr::Present(items) => items.iter().collect(),
         Expr::Shape { from, with, over, .. } => {
-            each(with);
-            all(from, see);
-            over.iter().for_each(|over| all(&over.base, &mut *see));
+            with.iter().chain([&**from]).chain(over.iter().map(|over| &over.base)).collect()
         }
-        Expr::Each { list, give, .. } => {
-            all(list, see);
-            all(give, see);
-        }
-        Expr::If { then, otherwise, .. } => {
-            all(then, see);
-            otherwise.iter().for_each(|expr| all(expr, &mut *see));
-        }
-        Expr::Lines { plain, numbered } => {
-            each(plain);
-            each(numbered);
-        }
+        Expr::Each { list, give, .. } => vec![list, give],
+        Expr::If { then, otherwise, .. } => [then].into_iter().chain(otherwise).map(|expr| &**expr).collect(),
+        Expr::Lines { plain, numbered } => plain.iter().chain(numbered).collect(),
     }
 }

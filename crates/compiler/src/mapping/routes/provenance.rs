@@ -4,7 +4,7 @@
 //! the write depends on, including the parts that select the record, because a repeated request with
 //! the same key reuses the reply instead of writing.
 
-use super::proof::{Origins, names_of};
+use super::proof::{Origins, children, names_of};
 use crate::contract::Operation;
 use std::collections::BTreeSet;
 use switchback_plan::{
@@ -25,10 +25,10 @@ impl Provenance {
         match action {
             StepAction::Make(Expr::Object(members)) => {
                 for (key, value) in members {
-                    self.made.put(name, Some(&key.text), collect_sorted(|out| of_expr(value, out)));
+                    self.made.put(name, Some(&key.text), collect(|out| of_expr(value, out)));
                 }
             }
-            StepAction::Make(value) => self.made.put(name, None, collect_sorted(|out| of_expr(value, out))),
+            StepAction::Make(value) => self.made.put(name, None, collect(|out| of_expr(value, out))),
             StepAction::Select(selection) => {
                 let of_choice = |choice: &plan::Choice, out: &mut Vec<String>| {
                     choice.when.iter().for_each(|when| of_predicate(when, out));
@@ -37,13 +37,12 @@ impl Provenance {
                         of_place(&page.at, out);
                     }
                 };
-                let places =
-                    collect_sorted(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
+                let places = collect(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
                 self.made.put(name, None, places);
             }
             // A reply depends on everything that the call sends and on whether it is made.
             StepAction::Call(call) => {
-                let places = collect_sorted(|out| {
+                let places = collect(|out| {
                     of_call(call, operation, out);
                     call.when.iter().for_each(|when| of_predicate(when, out));
                     call.each.iter().for_each(|each| of_place(&each.list, out));
@@ -53,7 +52,7 @@ impl Provenance {
                 self.made.put(name, None, places);
             }
             StepAction::Recall(recall) => {
-                let places = collect_sorted(|out| {
+                let places = collect(|out| {
                     of_expr(&recall.key, out);
                     recall.each.iter().for_each(|each| of_place(&each.list, out));
                 });
@@ -65,7 +64,7 @@ impl Provenance {
 
     /// Records the list that an element comes from.
     pub(super) fn record_element(&mut self, name: &str, list: &Location) {
-        self.made.put(name, None, collect_sorted(|out| of_place(list, out)));
+        self.made.put(name, None, collect(|out| of_place(list, out)));
     }
 
     /// Returns the places of the request that lead to `places` without passing a covered place.
@@ -126,7 +125,7 @@ pub(super) fn of_call(call: &StepCall, operation: &Operation, out: &mut Vec<Stri
     call.body.iter().for_each(|body| of_expr(body, out));
 }
 
-pub(super) fn collect_sorted(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
+pub(super) fn collect(gather: impl FnOnce(&mut Vec<String>)) -> Vec<String> {
     let mut places = Vec::new();
     gather(&mut places);
     places
@@ -173,18 +172,11 @@ fn of_predicate(predicate: &Predicate, out: &mut Vec<String>) {
 /// Collects the places that a value depends on, including those of conditions.
 fn of_expr(expr: &Expr, out: &mut Vec<String>) {
     match expr {
-        Expr::Constant(_) => {}
-        Expr::At(location) => of_place(location, out),
-        Expr::Convert { from, .. } | Expr::Aggregate { list: from, .. } => of_expr(from, out),
-        Expr::Lookup { value, list, .. } => {
-            of_expr(value, out);
-            of_place(list, out);
-        }
-        Expr::Object(members) => members.iter().for_each(|(_, value)| of_expr(value, out)),
-        Expr::Array(all) | Expr::FirstOf(all) | Expr::Present(all) => {
-            all.iter().for_each(|one| of_expr(one, out));
-        }
-        Expr::Text { with, .. } => with.iter().for_each(|(_, value)| of_expr(value, out)),
+        Expr::At(place) | Expr::Lookup { list: place, .. } => of_place(place, out),
+        Expr::If { predicate, .. } => of_predicate(predicate, out),
+        _ => {}
+    }
+    match expr {
         Expr::Shape { op, from, with, over, .. } => {
             match (&**from, members_of(op)) {
                 (Expr::At(location), Some(members)) => {
@@ -193,24 +185,15 @@ fn of_expr(expr: &Expr, out: &mut Vec<String>) {
                 }
                 _ => of_expr(from, out),
             }
-            with.iter().for_each(|value| of_expr(value, out));
-            over.iter().for_each(|over| of_expr(&over.base, out));
+            with.iter().chain(over.iter().map(|over| &over.base)).for_each(|value| of_expr(value, out));
         }
         Expr::Each { name, list, give } => {
             of_expr(list, out);
-            // The element itself is not a place of the context. The list, collected above, covers
-            // it.
-            let of_element = |place: &String| place.split('.').next() == Some(&*name.text);
-            out.extend(
-                collect_sorted(|out| of_expr(give, out)).into_iter().filter(|place| !of_element(place)),
-            );
+            // The element itself is not a place of the context. The list covers it.
+            let is_of_context = |place: &String| place.split('.').next() != Some(&*name.text);
+            out.extend(collect(|out| of_expr(give, out)).into_iter().filter(is_of_context));
         }
-        Expr::If { predicate, then, otherwise } => {
-            of_predicate(predicate, out);
-            of_expr(then, out);
-            otherwise.iter().for_each(|value| of_expr(value, out));
-        }
-        Expr::Lines { plain, numbered } => plain.iter().chain(numbered).for_each(|one| of_expr(one, out)),
+        _ => children(expr).into_iter().for_each(|expr| of_expr(expr, out)),
     }
 }
 

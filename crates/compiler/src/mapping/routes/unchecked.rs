@@ -2,7 +2,7 @@
 
 use super::faults;
 use super::flow::Flow;
-use super::proof::{PlaceUse, all, form_of, names_of};
+use super::proof::{PlaceUse, all, children, form_of, names_of};
 use super::provenance::read_members;
 use super::route::RouteCheck;
 use crate::diagnostic::Span;
@@ -93,20 +93,14 @@ fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     use plan::convert::Otherwise;
     match expr {
         Expr::Convert { conversion, .. } if matches!(conversion.otherwise, Otherwise::Error) => {}
-        Expr::Convert { from, .. } => verbatim(from, see),
-        Expr::FirstOf(items) | Expr::Present(items) | Expr::Array(items) => {
-            items.iter().for_each(|expr| verbatim(expr, &mut *see));
+        Expr::Convert { .. } | Expr::FirstOf(_) | Expr::Present(_) | Expr::Array(_) | Expr::If { .. } => {
+            children(expr).into_iter().for_each(|expr| verbatim(expr, &mut *see));
         }
-        Expr::If { then, otherwise, .. } => {
-            verbatim(then, see);
-            otherwise.iter().for_each(|expr| verbatim(expr, &mut *see));
-        }
-        // Checked where they are compiled.
-        Expr::Lines { .. } | Expr::Text { .. } | Expr::Constant(_) => {}
+        // Lines and texts are checked where they are compiled. An aggregate is a number, or an
+        // error.
+        Expr::Lines { .. } | Expr::Text { .. } | Expr::Constant(_) | Expr::Aggregate { .. } => {}
         // The value that is looked up selects an element but does not occur in it.
         Expr::Lookup { list, .. } => see(list),
-        // A number, or an error.
-        Expr::Aggregate { .. } => {}
         Expr::At(_) | Expr::Object(_) | Expr::Shape { .. } | Expr::Each { .. } => all(expr, see),
     }
 }
