@@ -15,9 +15,10 @@ use crate::contract::{
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, Spanned};
-use crate::mapping::lens::{ReadConversion, ReadyConversion, Supply, is_partial};
+use crate::mapping::lens::{ReadConversion, ReadyConversion, Supply, is_partial, read_conversion};
 use crate::mapping::literal;
 use crate::yaml::Node;
+use switchback_json::raw::Kind;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
 use switchback_plan::{self as plan, Key, Kinds, Loss, NoteKind, NullElse, Overlay, SideId};
 
@@ -30,7 +31,7 @@ pub(super) struct ExprTarget<'w> {
     pub required: bool,
 }
 
-/// Where a value is built: the flow at this point, and the target.
+/// The context of a value: the flow at its point of the route, and its target.
 #[derive(Clone)]
 pub(super) struct ExprScope<'f> {
     pub flow: &'f Flow,
@@ -46,18 +47,18 @@ pub(super) struct ExprScope<'f> {
 
 impl<'f> ExprScope<'f> {
     /// Returns the side that the value is built for.
-    pub(super) fn to(&self) -> SideId {
+    pub(super) fn target_side(&self) -> SideId {
         self.wanted.map_or(self.side, |wanted| wanted.side)
     }
 
-    pub(super) fn at<'x>(&self, flow: &'x Flow) -> ExprScope<'x>
+    pub(super) fn with_flow<'x>(&self, flow: &'x Flow) -> ExprScope<'x>
     where
         'f: 'x,
     {
         ExprScope { flow, ..self.clone() }
     }
 
-    pub(super) fn wanting<'x>(&self, wanted: Option<ExprTarget<'x>>) -> ExprScope<'x>
+    pub(super) fn with_target<'x>(&self, wanted: Option<ExprTarget<'x>>) -> ExprScope<'x>
     where
         'f: 'x,
     {
@@ -66,7 +67,7 @@ impl<'f> ExprScope<'f> {
 
     /// Returns the scope of a value that is a source of this one.
     pub(super) fn source(&self) -> ExprScope<'f> {
-        self.wanting(None)
+        self.with_target(None)
     }
 
     /// Returns the scope of a member or an element of the value.
@@ -187,7 +188,7 @@ impl RouteCheck<'_, '_> {
                 origin: self.env.origin(node.span),
             });
         }
-        let held = ContextValue::present(type_of(node), scope.to());
+        let held = ContextValue::present(type_of(node), scope.target_side());
         Some(TypedExpr { expr: plan::Expr::Constant(literal::json(node)), held })
     }
 
@@ -247,7 +248,7 @@ impl RouteCheck<'_, '_> {
         span: Span,
         scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let (env, wanted, to) = (self.env, scope.wanted, scope.to());
+        let (env, wanted, to) = (self.env, scope.wanted, scope.target_side());
         let object = match wanted {
             None => None,
             Some(wanted) => match object_of(TypeIn { types: env.types(wanted.side), ty: wanted.ty }) {
@@ -266,7 +267,7 @@ impl RouteCheck<'_, '_> {
             let made = match object.map(|object| field_of(object, &name.value)) {
                 None | Some(FieldOf::Any) => self.value(value, &member.source()),
                 Some(FieldOf::Known(ty, required)) => {
-                    self.value(value, &member.wanting(Some(ExprTarget { ty, side: to, required })))
+                    self.value(value, &member.with_target(Some(ExprTarget { ty, side: to, required })))
                 }
                 Some(FieldOf::Unknown) => {
                     let known = object.map(|object| object.fields.as_slice()).unwrap_or_default();
@@ -310,7 +311,9 @@ impl RouteCheck<'_, '_> {
     /// Returns whether the gateway writes this member of the response, because it describes other
     /// pages.
     fn is_paged(&self, name: &str, scope: &ExprScope<'_>) -> bool {
-        let Some(at) = scope.answer.as_ref().filter(|_| scope.to() == self.serves) else { return false };
+        let Some(at) = scope.answer.as_ref().filter(|_| scope.target_side() == self.serves) else {
+            return false;
+        };
         let place = format!("{}.{name}", at.place);
         self.paged.members[self.serves].iter().any(|names| format!("$.{}", names.join(".")) == place)
     }
@@ -320,8 +323,7 @@ impl RouteCheck<'_, '_> {
     fn field_made(&self, name: &Spanned<String>, held: &ContextValue, to: SideId) -> Field {
         let plain = matches!(self.env.types(held.side).resolve(&held.ty).kind, TypeKind::Scalar(_));
         let ty = match &held.ty.kind {
-            _ if held.side == to => held.ty.clone(),
-            TypeKind::Scalar(_) => held.ty.clone(),
+            kind if held.side == to || matches!(kind, TypeKind::Scalar(_)) => held.ty.clone(),
             TypeKind::Named(_) if plain => {
                 let resolved = self.env.types(held.side).resolve(&held.ty);
                 Type { kind: resolved.kind.clone(), nullable: resolved.nullable, span: resolved.span }
@@ -332,7 +334,7 @@ impl RouteCheck<'_, '_> {
     }
 
     fn array(&mut self, items: &[ExprDecl], span: Span, scope: &ExprScope<'_>) -> Option<TypedExpr> {
-        let (env, to) = (self.env, scope.to());
+        let (env, to) = (self.env, scope.target_side());
         let item = match scope.wanted.map(|wanted| (wanted, env.types(wanted.side).resolve(wanted.ty).kind)) {
             None | Some((_, TypeKind::Any)) => None,
             Some((_, TypeKind::Array(array))) => Some(array.items.as_ref()),
@@ -343,7 +345,7 @@ impl RouteCheck<'_, '_> {
         };
         // An absent element would shift the ones after it, so each needs a value.
         let wanted = item.map(|ty| ExprTarget { ty, side: to, required: true });
-        let made = self.all_values(items, &scope.below("[*]").wanting(wanted))?;
+        let made = self.all_values(items, &scope.below("[*]").with_target(wanted))?;
         let exprs = made.into_iter().map(|made| made.expr).collect();
         let ty = list(item.cloned().unwrap_or_else(|| Type::any(span)), span);
         Some(TypedExpr { expr: plan::Expr::Array(exprs), held: ContextValue::present(ty, to) })
@@ -358,13 +360,13 @@ impl RouteCheck<'_, '_> {
     ) -> Option<TypedExpr> {
         // Compile source and conversion before returning, to report errors in either.
         let made = self.value(from, &scope.source());
-        let read = self.env.conversion(written, self.findings);
+        let read = read_conversion(written, [None, None], &self.env.world, self.findings);
         let (made, read) = (made?, read?);
         // In a `make` step the direction follows from the source: a value leaves the side that it
         // was read from. Nested conversions continue in the same direction.
         let wanted = scope.wanted;
         let to = match (&from.kind, scope.makes) {
-            (_, false) => scope.to(),
+            (_, false) => scope.target_side(),
             (ExprKind::Convert { .. }, true) => made.held.side,
             (_, true) => made.held.side.other(),
         };
@@ -464,7 +466,7 @@ impl RouteCheck<'_, '_> {
             let made = self.scalar_value(value, "a text's placeholder", scope);
             values.extend(made.map(|made| (name.value.clone(), made.expr)));
         }
-        let held = ContextValue::present(scalar(ScalarKind::String, span), scope.to());
+        let held = ContextValue::present(scalar(ScalarKind::String, span), scope.target_side());
         self.fits(&held, scope.wanted, span)?;
         (values.len() == with.len())
             .then_some(id?)
@@ -479,8 +481,8 @@ impl RouteCheck<'_, '_> {
         // Null and absent values are skipped, so only the last expression must satisfy the target
         // completely.
         let lenient = scope.wanted.map(|wanted| Type { nullable: true, ..wanted.ty.clone() });
-        let wanted = lenient.as_ref().map(|ty| ExprTarget { ty, side: scope.to(), required: false });
-        let others_made = self.all_values(others, &scope.wanting(wanted));
+        let wanted = lenient.as_ref().map(|ty| ExprTarget { ty, side: scope.target_side(), required: false });
+        let others_made = self.all_values(others, &scope.with_target(wanted));
         let made = self.value(last, &scope.unless_found(!others.is_empty()))?;
         let mut exprs: Vec<_> = others_made?.into_iter().map(|made| made.expr).collect();
         exprs.push(made.expr);
@@ -602,11 +604,14 @@ impl RouteCheck<'_, '_> {
         let mut complete = true;
         for (name, value) in &shape.with {
             let wanted = object.and_then(|object| object.field(&name.value));
-            let wanted =
-                wanted.map(|field| ExprTarget { ty: &field.ty, side: scope.to(), required: field.required });
+            let wanted = wanted.map(|field| ExprTarget {
+                ty: &field.ty,
+                side: scope.target_side(),
+                required: field.required,
+            });
             let element = if shape.shape.each { "[*]" } else { "" };
             let place = format!("{element}.{}", name.value);
-            let value = self.value(value, &scope.below(&place).wanting(wanted));
+            let value = self.value(value, &scope.below(&place).with_target(wanted));
             // Continue after an error, to report those of the other fields.
             complete &= value.is_some();
             made.extend(value.map(|value| (name.value.as_str(), value.expr)));
@@ -723,13 +728,9 @@ fn object_of(ty: TypeIn<'_>) -> Result<Option<&Object>, ()> {
 /// always accepted.
 fn is_subset(these: Kinds, those: Kinds) -> bool {
     let all = kinds_of(&JsonKind::ALL);
-    let fits = |mine: bool, other: bool| !mine || other;
+    let kinds = [Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
     Kinds { null: false, ..these } == all
-        || (fits(these.boolean, those.boolean)
-            && fits(these.number, those.number)
-            && fits(these.string, those.string)
-            && fits(these.array, those.array)
-            && fits(these.object, those.object))
+        || kinds.into_iter().all(|kind| !these.contains(kind) || those.contains(kind))
 }
 
 /// Returns the type of a literal without a target type.
@@ -766,7 +767,7 @@ fn entry(key: &str, value: &str, written: &ConversionUse, span: Span) -> Type {
     context::object(fields, Additional::Closed, span)
 }
 
-const NUMBER: Kinds = Kinds::from_kinds(&[switchback_json::raw::Kind::Number]);
+const NUMBER: Kinds = Kinds::from_kinds(&[Kind::Number]);
 
 fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
     match (kinds.string, kinds.number, kinds.boolean, kinds.array || kinds.object) {

@@ -18,11 +18,11 @@ impl RouteCheck<'_, '_> {
         span: Span,
         scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
-        let (wanted, to) = (scope.wanted, scope.to());
+        let (wanted, to) = (scope.wanted, scope.target_side());
         // Null and absent values are omitted, so each expression may yield either.
         let item = self.wanted_items(wanted, span)?.map(|item| Type { nullable: true, ..item.clone() });
         let wanted_item = item.as_ref().map(|ty| ExprTarget { ty, side: to, required: false });
-        let made = self.all_values(items, &scope.below("[*]").wanting(wanted_item))?;
+        let made = self.all_values(items, &scope.below("[*]").with_target(wanted_item))?;
         // Without a target type, infer the element type if all expressions have the same one.
         let first =
             made.first().map(|made| (made.held.side, Type { nullable: false, ..made.held.ty.clone() }));
@@ -105,7 +105,7 @@ impl RouteCheck<'_, '_> {
         scope: &ExprScope<'_>,
     ) -> Option<TypedExpr> {
         self.check_name(name, scope.flow);
-        let (wanted, to) = (scope.wanted, scope.to());
+        let (wanted, to) = (scope.wanted, scope.target_side());
         let item = self.wanted_items(wanted, elements.span)?;
         let faulty = self.summary.reads.faulty;
         // As in a `make` step, the elements leave the side that the list was read from.
@@ -133,7 +133,7 @@ impl RouteCheck<'_, '_> {
             flow.faulty.insert(name.value.clone());
         }
         let wanted_item = item.map(|ty| ExprTarget { ty, side: to, required: true });
-        let scope = scope.at(&flow).below("[*]").wanting(wanted_item);
+        let scope = scope.with_flow(&flow).below("[*]").with_target(wanted_item);
         let made = match &give.kind {
             ExprKind::Shape(shape) => self.shape(shape, true, &scope),
             _ => self.value(give, &scope),
@@ -184,7 +184,10 @@ impl RouteCheck<'_, '_> {
             }
         };
         let absent = over.held.absent || (resolved.nullable && shown);
-        let held = ContextValue { absent, ..ContextValue::present(scalar(kind, elements.span), scope.to()) };
+        let held = ContextValue {
+            absent,
+            ..ContextValue::present(scalar(kind, elements.span), scope.target_side())
+        };
         self.fits(&held, scope.wanted, elements.span)?;
         Some(TypedExpr { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
     }
@@ -203,7 +206,8 @@ impl RouteCheck<'_, '_> {
         let condition = self.condition(predicate, scope.flow);
         let faulty = self.summary.reads.faulty;
         let facts = condition.as_ref().map_or(&[][..], |condition| &condition.facts);
-        let made = self.value(then, &scope.at(&scope.flow.where_holds(facts, self.env.world.contracts)));
+        let made =
+            self.value(then, &scope.with_flow(&scope.flow.where_holds(facts, self.env.world.contracts)));
         // Reads of unknown values in a branch do not make the result unknown.
         self.summary.reads.faulty = faulty;
         if otherwise.is_none() && wanted.is_some_and(|wanted| wanted.required) {
@@ -241,7 +245,7 @@ impl RouteCheck<'_, '_> {
     ) -> Option<TypedExpr> {
         let plain: Vec<_> = plain.iter().map(|line| self.line(line, scope)).collect();
         let numbered: Vec<_> = numbered.iter().map(|line| self.line(line, scope)).collect();
-        let held = ContextValue::present(scalar(ScalarKind::String, span), scope.to());
+        let held = ContextValue::present(scalar(ScalarKind::String, span), scope.target_side());
         self.fits(&held, scope.wanted, span)?;
         let all = |lines: Vec<Option<plan::Expr>>| lines.into_iter().collect::<Option<Vec<_>>>();
         Some(TypedExpr { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })

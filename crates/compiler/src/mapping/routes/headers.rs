@@ -76,7 +76,10 @@ impl<'a> RouteCheck<'_, 'a> {
             match taken.filter(|_| !is_made && !is_dropped(&pair.headers.request.lines, &name)) {
                 Some(taken) => match self.alike(Message::Request, header, taken, pair.span) {
                     Ok(()) => rules.push(pass_rule(&name, "request")),
-                    Err(why) => self.headers_differ(Message::Request, &header.name, pair.span, &why),
+                    Err(why) => {
+                        let finding = faults::header_differs(Message::Request, &header.name, pair.span, &why);
+                        self.findings.push(finding);
+                    }
                 },
                 None => self.lose_request_header(&header.name, pair.span),
             }
@@ -138,7 +141,9 @@ impl<'a> RouteCheck<'_, 'a> {
                 continue;
             }
             if name == CACHE_CONTROL {
-                self.lose_caching(&wanted.name, pair.span);
+                // Without a line, a translated response only keeps directives that forbid storing.
+                let place = format!("header {} of the answer", wanted.name);
+                self.lose_answer_header(place, "values that allow caching", pair.span);
                 continue;
             }
             let alike = |source: &&Parameter| self.alike(Message::Answer, source, wanted, pair.span).err();
@@ -148,7 +153,10 @@ impl<'a> RouteCheck<'_, 'a> {
                     rules.push(pass_rule(&name, "reply"));
                 }
                 None => {}
-                Some(why) => self.headers_differ(Message::Answer, &wanted.name, pair.span, &why),
+                Some(why) => {
+                    let finding = faults::header_differs(Message::Answer, &wanted.name, pair.span, &why);
+                    self.findings.push(finding);
+                }
             }
         }
     }
@@ -257,17 +265,6 @@ impl<'a> RouteCheck<'_, 'a> {
         let place = format!("header {} of the {}", from.name, word(message));
         self.lose_narrower(&narrowings, towards, &place, span);
         Ok(())
-    }
-
-    fn headers_differ(&mut self, message: Message, name: &str, span: Span, why: &str) {
-        self.findings.push(faults::header_differs(message, name, span, why));
-    }
-
-    /// Records the loss for `Cache-Control` without a line: a translated response only keeps
-    /// directives that forbid storing.
-    fn lose_caching(&mut self, name: &str, span: Span) {
-        let place = format!("header {name} of the answer");
-        self.lose_answer_header(place, "values that allow caching", span);
     }
 
     /// Records a response header that clients do not receive, or not with all of its values.

@@ -53,9 +53,9 @@ pub(super) use operations::find as find_operation;
 pub(super) use policy::of_pack as refuse_policy;
 pub(super) use rules::OWN_HEADERS;
 
-use super::ast::{ConversionUse, Manifest, PairDecl, ProgramDecl, RestWord, RouteDecl, Spanned};
+use super::ast::{Manifest, PairDecl, ProgramDecl, RestWord, RouteDecl, Spanned};
 use super::compare::Comparisons;
-use super::lens::{LensEnv, Lenses, ReadConversion, read_conversion};
+use super::lens::{LensEnv, Lenses};
 use super::names::SettingRef;
 use crate::contract::{Contract, Proven, Type, Types};
 use crate::diagnostic::{Findings, Span};
@@ -338,9 +338,5 @@ impl<'a> RouteEnv<'a> {
         let named = self.placeholders[usize::from(id.0)].contains(plan::PARAMETER);
         let given = [&parameter];
         self.reason(name, if named { &given } else { &[] }, findings)
-    }
-
-    fn conversion(&self, written: &ConversionUse, findings: &mut Findings) -> Option<ReadConversion> {
-        read_conversion(written, [None, None], &self.world, findings)
     }
 }

@@ -203,10 +203,8 @@ impl<'a> RouteCheck<'_, 'a> {
         let kinds = [("page", &written.page), ("offset", &written.offset), ("cursor", &written.cursor)];
         let given: Vec<&str> =
             kinds.iter().filter(|(_, name)| name.is_some()).map(|(kind, _)| *kind).collect();
-        let by_link = matches!(
-            written.next.as_ref().map(|told| &told.value),
-            Some(NextPageDecl::Link | NextPageDecl::LinkMember(_))
-        );
+        let next = written.next.as_ref().map(|told| (&told.value, told.span));
+        let by_link = matches!(next, Some((NextPageDecl::Link | NextPageDecl::LinkMember(_), _)));
         if given.len() > 1 || given.is_empty() && !by_link {
             self.findings.push(faults::paged_kind(written.span, &given));
             return None;
@@ -247,17 +245,14 @@ impl<'a> RouteCheck<'_, 'a> {
         let total = self.paged_places(written.total.as_ref(), answer, side, PageMember::Integer);
         let items = self.paged_places(written.items.as_ref(), answer, side, PageMember::List);
         let (mut is_number, mut last) = (false, LastPage::Null);
-        let next = match written.next.as_ref().map(|told| (&told.value, told.span)) {
+        let next = match next {
             None => None,
             Some((NextPageDecl::Link, _)) => Some(plan::Told::Link),
             Some((NextPageDecl::Header(name), _)) => {
                 Some(plan::Told::Header(name.to_ascii_lowercase().into()))
             }
-            Some((NextPageDecl::Member(place) | NextPageDecl::LinkMember(place), span)) => {
-                let is_link = matches!(
-                    written.next.as_ref().map(|told| &told.value),
-                    Some(NextPageDecl::LinkMember(_))
-                );
+            Some((told @ (NextPageDecl::Member(place) | NextPageDecl::LinkMember(place)), span)) => {
+                let is_link = matches!(told, NextPageDecl::LinkMember(_));
                 let wanted = if is_link { PageMember::Text } else { PageMember::Position };
                 let place = Spanned { value: place.clone(), span };
                 let path = self.paged_places(Some(&place), answer, side, wanted);

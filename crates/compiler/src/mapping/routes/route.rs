@@ -28,8 +28,8 @@ pub(super) struct RouteCheck<'g, 'a> {
     pub summary: RouteSummary<'a>,
 }
 
-/// What the parts of a route add up to. Checks add to it in any branch; only the checks of the
-/// entire route read it.
+/// Notes, losses and uses that the parts of a route add. It only grows: a use in any branch counts.
+/// Only the checks of the entire route read it.
 #[derive(Default)]
 pub(super) struct RouteSummary<'a> {
     pub notes: Vec<Note>,

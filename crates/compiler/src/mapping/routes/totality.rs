@@ -83,29 +83,22 @@ pub(super) fn assign<'a>(
     let mut in_order = [Vec::new(), Vec::new()];
     for (side, routes) in assigned.iter().enumerate() {
         for operation in &contracts[side].operations {
-            match routes.get(&std::ptr::from_ref(operation)) {
-                Some((one, _)) => {
-                    let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
-                    in_order[side].push((*one, instead.iter().filter(same).copied().collect()));
-                }
+            let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
+            let others: Vec<_> = instead.iter().filter(same).copied().collect();
+            let usual = match routes.get(&std::ptr::from_ref(operation)) {
+                Some((one, _)) => *one,
                 // Clients do not use this side, so its operations need no route.
-                None if !program.manifest.serves[side] => {}
+                None if !program.manifest.serves[side] => continue,
                 None if program.manifest.rest[side].is_some() => {
-                    let serves = SideId(side as u8);
-                    let one = Assigned { route: None, operation, serves, operations: None };
-                    let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
-                    in_order[side].push((one, instead.iter().filter(same).copied().collect()));
+                    Assigned { route: None, operation, serves: SideId(side as u8), operations: None }
                 }
                 None => {
-                    let sometimes = instead.iter().any(|other| std::ptr::eq(other.operation, operation));
-                    findings.push(faults::unanswered_operation(
-                        operation,
-                        &contracts[side].name,
-                        sometimes,
-                        None,
-                    ));
+                    let (name, sometimes) = (&contracts[side].name, !others.is_empty());
+                    findings.push(faults::unanswered_operation(operation, name, sometimes, None));
+                    continue;
                 }
-            }
+            };
+            in_order[side].push((usual, others));
         }
     }
     in_order
