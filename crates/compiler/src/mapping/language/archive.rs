@@ -1,13 +1,13 @@
 //! Archives and the harvests that fill them, and the steps that look up and store entries.
 
-use super::kinds::{Element, ListOf, SideName, Text};
+use super::kinds::{Element, ListOf, SideName, Text, kinds};
 use super::section::{Read, section};
 use super::{
     AnswerDecl, BlockDecl, BlockEnd, ExprDecl, ExprKind, PredicateDecl, SideRef, Spanned, StepDecl,
     SyntaxReader, faults,
 };
 use crate::diagnostic::Span;
-use crate::mapping::schema::{Sides, reference, text};
+use crate::mapping::schema::{Sides, text};
 use crate::yaml::{Key, Node, described};
 use serde_json::{Map, Value, json};
 
@@ -79,7 +79,7 @@ pub(crate) struct HarvestDecl {
 
 section! {
     /// The keys of a harvest.
-    HarvestKeys is "a harvest" {
+    HarvestKeys is "a harvest", defines "harvest" {
         name name: Spanned<String>,
         /// What is read, for the operator.
         required about: Text,
@@ -91,13 +91,7 @@ section! {
         required page: Text,
         at_name span: Span,
     }
-}
-
-impl Read for HarvestDecl {
-    type Output = HarvestDecl;
-
-    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<HarvestDecl> {
-        let HarvestKeys { name, about, from, steps, page, span } = HarvestKeys::read(key, node, reader)?;
+    into HarvestDecl: |HarvestKeys { name, about, from, steps, page, span }, _, _| {
         let body = ExprDecl { kind: ExprKind::Path(page.value.clone()), span: page.span };
         // A harvest has no client. The page is modelled as the answer of its block, so that the
         // block compiles like any other.
@@ -111,10 +105,6 @@ impl Read for HarvestDecl {
         let block = BlockDecl { steps, end: Some(BlockEnd::Answer(answer)) };
         Some(HarvestDecl { name, about, from, block, page, span })
     }
-
-    fn schema(_: Sides<'_>) -> Value {
-        reference("harvest")
-    }
 }
 
 section! {
@@ -125,7 +115,7 @@ section! {
         /// Key of the entry, a scalar.
         required key: ExprDecl,
         /// Looks an entry up for each element of a list: `{name: list}`.
-        strict each: EachOfDecl,
+        strict each: EachOf,
         /// Looks up only what this holds for.
         strict when: PredicateDecl,
     }
@@ -141,7 +131,7 @@ section! {
         /// What is kept, where the archive has values.
         strict value: ExprDecl,
         /// Keeps an entry for each element of a list: `{name: list}`.
-        strict each: EachOfDecl,
+        strict each: EachOf,
         /// Keeps only what this holds for.
         strict when: PredicateDecl,
     }
@@ -154,14 +144,9 @@ pub(crate) struct EachOfDecl {
     pub list: Spanned<String>,
 }
 
-impl Read for EachOfDecl {
-    type Output = EachOfDecl;
-
-    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<EachOfDecl> {
+kinds! {
+    /// The element of an [`EachOfDecl`].
+    EachOf -> EachOfDecl, |key, node, reader| {
         Element::<Text>::read(key, node, reader).map(|(name, list)| EachOfDecl { name, list })
-    }
-
-    fn schema(sides: Sides<'_>) -> Value {
-        Element::<Text>::schema(sides)
-    }
+    }, Element::<Text>::schema;
 }

@@ -30,29 +30,19 @@ section! {
         filled name: Names,
         at span: Span,
     }
-}
-
-kinds! {
-    /// The side that sends events.
-    Sender -> SideRef, SideName::read, |_| text();
-}
-
-impl Read for EventSides {
-    type Output = EventSides;
-
-    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<EventSides> {
-        let EventSidesKeys { from, name: names, span } = EventSidesKeys::read(key, node, reader)?;
-        let name = node.get("name")?;
+    into EventSides: |EventSidesKeys { from, name: names, span }, fields, reader| {
+        let name = fields.get("name")?;
         if names[from.side].is_none() {
             let sender = &reader.sides[from.side].value;
             reader.findings.push(faults::missing_side("`name`", sender, name.span));
         }
         Some(EventSides { from, names, span })
     }
+}
 
-    fn schema(sides: Sides<'_>) -> Value {
-        EventSidesKeys::definition(sides)
-    }
+kinds! {
+    /// The side that sends events.
+    Sender -> SideRef, SideName::read, |_| text();
 }
 
 section! {

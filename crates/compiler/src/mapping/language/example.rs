@@ -1,11 +1,11 @@
 //! Entries of `examples:`. Values remain YAML until the example runs.
 
 use super::kinds::{Anything, ListOf, MapOf, Natural, Operation, Status, Text, kinds};
-use super::section::{Part, Read, section};
+use super::section::{Read, section};
 use super::{Spanned, SyntaxReader, faults};
 use crate::diagnostic::Span;
 use crate::mapping::schema::{Sides, anything, list_of, map_of, reference, text};
-use crate::yaml::{Fields, Key, KeyEntry, Kind, Node, TextStyle, described};
+use crate::yaml::{Key, Kind, Node, TextStyle, described};
 use serde_json::{Map, Value, json};
 
 /// One entry of `examples:`.
@@ -24,7 +24,7 @@ impl Read for ExampleDecl {
         match (has("at"), has("shape"), has("harvest")) {
             (true, false, false) => RouteExampleDecl::read(key, node, reader).map(ExampleDecl::Route),
             (false, true, false) => ShapeExampleDecl::read(key, node, reader).map(ExampleDecl::Shape),
-            (false, false, true) => HarvestExampleDecl::read(key, node, reader).map(ExampleDecl::Harvest),
+            (false, false, true) => HarvestExampleKeys::read(key, node, reader).map(ExampleDecl::Harvest),
             _ => {
                 node.map(reader.findings)?;
                 let known = &["at", "shape", "harvest"];
@@ -46,9 +46,9 @@ section! {
         required at: ExampleAddress,
         /// What the client sends besides.
         default send: SendDecl,
-        part exchange: ExchangeDecl,
+        part exchange: ExchangeKeys,
         /// The same request once more, with what `resume` remembered.
-        strict again: Again,
+        strict again: AgainKeys,
         at span: Span,
     }
 }
@@ -70,9 +70,10 @@ section! {
 
 section! {
     /// The same request repeated, with the state that `resume` saved.
-    AgainDecl is "`again`", with one_end {
-        part exchange: ExchangeDecl,
+    AgainKeys is "`again`", with one_end {
+        part exchange: ExchangeKeys,
     }
+    into ExchangeDecl: |again, _, _| Some(again.exchange)
 }
 
 section! {
@@ -106,9 +107,6 @@ pub(crate) struct ArchivedDecl {
 }
 
 kinds! {
-    /// The repeated request.
-    Again -> ExchangeDecl, |key, node, reader| AgainDecl::read(key, node, reader).map(|again| again.exchange),
-        AgainDecl::definition;
     /// `{name: {key: {age: 60, value: …}}}`
     Archives -> Vec<ArchivedDecl>, |key, node, reader| {
         let archives = MapOf::<MapOf<ArchivedEntry>>::read(key, node, reader)?.into_iter();
@@ -160,6 +158,17 @@ section! {
         /// The reason that it must be refused with.
         optional refused: Text,
     }
+    into ExchangeDecl: |ExchangeKeys { calls, keeps, answer, refused }, fields, reader| {
+        if fields.get("answer").is_some() == fields.get("refused").is_some() {
+            reader.findings.push(faults::example_end(fields.node.span));
+            return None;
+        }
+        let answer = match answer {
+            Some(ExampleAnswerDecl { status, headers, body }) => ExampleAnswer::Answer { status, headers, body },
+            None => ExampleAnswer::Refused(refused?),
+        };
+        Some(ExchangeDecl { calls, keeps, answer })
+    }
 }
 
 /// The expected calls and the expected response.
@@ -176,31 +185,6 @@ pub(crate) enum ExampleAnswer {
     Answer { status: Spanned<i64>, headers: Vec<(Spanned<String>, Spanned<String>)>, body: Option<Node> },
     /// `refused: reason`
     Refused(Spanned<String>),
-}
-
-impl Part for ExchangeDecl {
-    type Output = ExchangeDecl;
-
-    const ENTRIES: &'static [KeyEntry] = ExchangeKeys::ENTRIES;
-
-    fn read_fields(key: &Key, fields: &Fields<'_>, reader: &mut SyntaxReader<'_>) -> Option<ExchangeDecl> {
-        let ExchangeKeys { calls, keeps, answer, refused } = ExchangeKeys::read_fields(key, fields, reader)?;
-        if fields.get("answer").is_some() == fields.get("refused").is_some() {
-            reader.findings.push(faults::example_end(fields.node.span));
-            return None;
-        }
-        let answer = match answer {
-            Some(ExampleAnswerDecl { status, headers, body }) => {
-                ExampleAnswer::Answer { status, headers, body }
-            }
-            None => ExampleAnswer::Refused(refused?),
-        };
-        Some(ExchangeDecl { calls, keeps, answer })
-    }
-
-    fn properties(sides: Sides<'_>, properties: &mut Map<String, Value>) {
-        ExchangeKeys::properties(sides, properties);
-    }
 }
 
 fn one_end(schema: &mut Value) {
@@ -274,7 +258,7 @@ pub(crate) struct HarvestExampleDecl {
 
 section! {
     /// The keys of an example of a harvest.
-    HarvestExampleKeys is "an example of a harvest" {
+    HarvestExampleKeys is "an example of a harvest", defines "harvestExample" {
         /// Name of the harvest.
         required harvest: Text,
         /// Number of the page.
@@ -285,27 +269,11 @@ section! {
         default keeps: Keeps,
         at span: Span,
     }
-}
-
-impl Read for HarvestExampleDecl {
-    type Output = HarvestExampleDecl;
-
-    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<HarvestExampleDecl> {
-        let HarvestExampleKeys { harvest, page, calls, keeps, span } =
-            HarvestExampleKeys::read(key, node, reader)?;
+    into HarvestExampleDecl: |HarvestExampleKeys { harvest, page, calls, keeps, span }, _, _| {
         // A harvest returns no response to check. An empty success stands for it.
         let status = Spanned { value: 200, span };
         let answer = ExampleAnswer::Answer { status, headers: Vec::new(), body: None };
-        Some(HarvestExampleDecl {
-            name: harvest,
-            page,
-            exchange: ExchangeDecl { calls, keeps, answer },
-            span,
-        })
-    }
-
-    fn schema(_: Sides<'_>) -> Value {
-        reference("harvestExample")
+        Some(HarvestExampleDecl { name: harvest, page, exchange: ExchangeDecl { calls, keeps, answer }, span })
     }
 }
 

@@ -97,82 +97,18 @@ type Form =
 
 /// The `$` forms, in the order in which messages list them.
 const FORMS: &[Form] = &[
-    ("$from", convert, ConvertForm::definition),
-    (
-        "$text",
-        |key, node, reader| {
-            let TextForm { reason, with } = TextForm::read(key, node, reader)?;
-            Some(ExprKind::Text { reason, with })
-        },
-        TextForm::definition,
-    ),
-    ("$shape", shape, ShapeForm::definition),
-    (
-        "$value",
-        |key, node, reader| {
-            let ValueForm { value, despite } = ValueForm::read(key, node, reader)?;
-            Some(ExprKind::Value { value, despite_type: despite })
-        },
-        ValueForm::definition,
-    ),
-    (
-        "$first",
-        |key, node, reader| FirstForm::read(key, node, reader).map(|form| ExprKind::FirstOf(form.values)),
-        FirstForm::definition,
-    ),
-    (
-        "$present",
-        |key, node, reader| PresentForm::read(key, node, reader).map(|form| ExprKind::Present(form.values)),
-        PresentForm::definition,
-    ),
-    (
-        "$each",
-        |key, node, reader| {
-            let EachForm { each: (name, list), give } = EachForm::read(key, node, reader)?;
-            Some(ExprKind::Each { name, list: Box::new(list), give: Box::new(give) })
-        },
-        EachForm::definition,
-    ),
-    (
-        "$lookup",
-        |key, node, reader| {
-            let LookupForm { value, list, by, field } = LookupForm::read(key, node, reader)?;
-            Some(ExprKind::Lookup { value: Box::new(value), list, by, field })
-        },
-        LookupForm::definition,
-    ),
-    (
-        "$if",
-        |key, node, reader| {
-            let IfForm { predicate, then, otherwise } = IfForm::read(key, node, reader)?;
-            Some(ExprKind::If { predicate, then: Box::new(then), otherwise: otherwise.map(Box::new) })
-        },
-        IfForm::definition,
-    ),
-    (
-        "$lines",
-        |key, node, reader| {
-            let LinesForm { plain, numbered } = LinesForm::read(key, node, reader)?;
-            Some(ExprKind::Lines { plain, numbered })
-        },
-        LinesForm::definition,
-    ),
-    (
-        "$count",
-        |key, node, reader| {
-            let list = Box::new(CountForm::read(key, node, reader)?.list);
-            Some(ExprKind::Aggregate { what: Aggregate::Count, list })
-        },
-        CountForm::definition,
-    ),
-    (
-        "$sum",
-        |key, node, reader| {
-            let list = Box::new(SumForm::read(key, node, reader)?.list);
-            Some(ExprKind::Aggregate { what: Aggregate::Sum, list })
-        },
-        SumForm::definition,
-    ),
+    ("$from", ConvertForm::read, ConvertForm::definition),
+    ("$text", TextForm::read, TextForm::definition),
+    ("$shape", ShapeForm::read, ShapeForm::definition),
+    ("$value", ValueForm::read, ValueForm::definition),
+    ("$first", FirstForm::read, FirstForm::definition),
+    ("$present", PresentForm::read, PresentForm::definition),
+    ("$each", EachForm::read, EachForm::definition),
+    ("$lookup", LookupForm::read, LookupForm::definition),
+    ("$if", IfForm::read, IfForm::definition),
+    ("$lines", LinesForm::read, LinesForm::definition),
+    ("$count", CountForm::read, CountForm::definition),
+    ("$sum", SumForm::read, SumForm::definition),
 ];
 
 impl Read for ExprDecl {
@@ -226,6 +162,10 @@ section! {
         /// What follows outside its domain: `error`, `keep` or a literal.
         optional otherwise("else"): Anything,
     }
+    into ExprKind: |form, _, reader| {
+        let conversion = conversion(form.conversion.as_ref(), form.otherwise.as_ref(), reader);
+        Some(ExprKind::Convert { from: Box::new(form.from?), conversion: conversion? })
+    }
 }
 
 kinds! {
@@ -238,12 +178,6 @@ kinds! {
     }, |_| words(&["keep", "absent"]);
 }
 
-fn convert(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ExprKind> {
-    let form = ConvertForm::read(key, node, reader)?;
-    let conversion = conversion(form.conversion.as_ref(), form.otherwise.as_ref(), reader);
-    Some(ExprKind::Convert { from: Box::new(form.from?), conversion: conversion? })
-}
-
 section! {
     /// `{$text: reason, with: {name: expr}}`
     TextForm is "`$text`" {
@@ -252,6 +186,7 @@ section! {
         /// Values of its placeholders.
         default with: MapOf<ExprDecl>,
     }
+    into ExprKind: |TextForm { reason, with }, _, _| Some(ExprKind::Text { reason, with })
 }
 
 section! {
@@ -274,28 +209,25 @@ section! {
         /// Members that are left out may be required.
         optional despite: DespiteType,
     }
-}
-
-fn shape(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ExprKind> {
-    let ShapeForm { mut shape, from, over, with, otherwise, null_as, null_else, despite } =
-        ShapeForm::read(key, node, reader)?;
-    match otherwise {
-        Some(otherwise) if node.get("over").is_some() => {
-            reader.findings.push(faults::else_over(otherwise.span));
+    into ExprKind: |form, fields, reader| {
+        let mut shape = form.shape;
+        match form.otherwise {
+            Some(otherwise) if fields.get("over").is_some() => {
+                reader.findings.push(faults::else_over(otherwise.span));
+            }
+            Some(otherwise) => shape.read_else(&otherwise, reader),
+            None => {}
         }
-        Some(otherwise) => shape.read_else(&otherwise, reader),
-        None => {}
+        Some(ExprKind::Shape(Box::new(ShapeExpr {
+            shape,
+            from: form.from,
+            over: form.over,
+            with: form.with,
+            null_as: form.null_as,
+            null_else_absent: form.null_else,
+            despite_type: form.despite,
+        })))
     }
-    let (null_else_absent, despite_type) = (null_else, despite);
-    Some(ExprKind::Shape(Box::new(ShapeExpr {
-        shape,
-        from,
-        over,
-        with,
-        null_as,
-        null_else_absent,
-        despite_type,
-    })))
 }
 
 section! {
@@ -306,6 +238,7 @@ section! {
         /// It breaks the contract's type, and is listed in the report.
         optional despite: DespiteType,
     }
+    into ExprKind: |form, _, _| Some(ExprKind::Value { value: form.value, despite_type: form.despite })
 }
 
 section! {
@@ -314,6 +247,7 @@ section! {
         /// The first that is there and not null.
         filled values("$first"): ListOf<ExprDecl>,
     }
+    into ExprKind: |form, _, _| Some(ExprKind::FirstOf(form.values))
 }
 
 section! {
@@ -322,6 +256,7 @@ section! {
         /// A list of those that are there and not null.
         filled values("$present"): ListOf<ExprDecl>,
     }
+    into ExprKind: |form, _, _| Some(ExprKind::Present(form.values))
 }
 
 section! {
@@ -331,6 +266,9 @@ section! {
         required each("$each"): Element<ExprDecl>,
         /// What the element gives.
         required give: ExprDecl,
+    }
+    into ExprKind: |EachForm { each: (name, list), give }, _, _| {
+        Some(ExprKind::Each { name, list: Box::new(list), give: Box::new(give) })
     }
 }
 
@@ -346,6 +284,9 @@ section! {
         /// The member that is given; the object itself without it.
         optional field: Text,
     }
+    into ExprKind: |LookupForm { value, list, by, field }, _, _| {
+        Some(ExprKind::Lookup { value: Box::new(value), list, by, field })
+    }
 }
 
 section! {
@@ -358,6 +299,9 @@ section! {
         /// The value while it does not; nothing without it.
         optional otherwise("else"): ExprDecl,
     }
+    into ExprKind: |IfForm { predicate, then, otherwise }, _, _| {
+        Some(ExprKind::If { predicate, then: Box::new(then), otherwise: otherwise.map(Box::new) })
+    }
 }
 
 section! {
@@ -368,6 +312,7 @@ section! {
         /// Texts on further lines, numbered from one.
         default numbered: ListOf<ExprDecl>,
     }
+    into ExprKind: |LinesForm { plain, numbered }, _, _| Some(ExprKind::Lines { plain, numbered })
 }
 
 section! {
@@ -376,6 +321,7 @@ section! {
         /// A list: how many elements it has.
         required list("$count"): ExprDecl,
     }
+    into ExprKind: |form, _, _| Some(ExprKind::Aggregate { what: Aggregate::Count, list: Box::new(form.list) })
 }
 
 section! {
@@ -384,4 +330,5 @@ section! {
         /// A list of numbers: their exact sum.
         required list("$sum"): ExprDecl,
     }
+    into ExprKind: |form, _, _| Some(ExprKind::Aggregate { what: Aggregate::Sum, list: Box::new(form.list) })
 }

@@ -5,7 +5,7 @@ use super::kinds::{
     Status, Text, kinds, word_kinds,
 };
 use super::section::{Read, section};
-use super::{EventSides, RefusePolicyDecl, SideRef, Spanned, SyntaxReader};
+use super::{EventSidesKeys, RefusePolicyDecl, SideRef, Spanned, SyntaxReader};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::faults;
 use crate::mapping::schema::{Sides, by_side, list_of, reference, text, words};
@@ -74,7 +74,7 @@ section! {
         /// What comparing two answers in a dual run looks at and looks away from.
         default compare: Compare,
         /// The side that sends events, and where their names stand.
-        optional events: EventSides,
+        optional events: EventSidesKeys,
         /// What tables write on a side for values that they do not list, where the place takes it.
         default unknown_values: BySide<Anything, 0>,
         at span: Span,
@@ -83,19 +83,16 @@ section! {
 
 section! {
     /// `sides: {old: v2, new: v3}`
-    SidesDecl is "`sides`" {
+    SideNames is "`sides`" {
         /// The retired side.
         required old: Text,
         /// The side that replaces it.
         required new: Text,
     }
+    into [Spanned<String>; 2]: |sides, _, _| Some([sides.old, sides.new])
 }
 
 kinds! {
-    /// The names of the sides, the old one first.
-    SideNames -> [Spanned<String>; 2], |key, node, reader| {
-        SidesDecl::read(key, node, reader).map(|sides| [sides.old, sides.new])
-    }, SidesDecl::definition;
     /// `serves: [v1]`
     ServedSides -> [bool; 2], |key, node, reader| {
         let mut served = [false, false];

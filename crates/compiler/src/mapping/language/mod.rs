@@ -68,7 +68,7 @@ section! {
         /// Version of the language.
         filled version("mapping"): Version,
         /// Lenses between a type of the old side and a type of the new one, by name; each works in both directions.
-        default shapes: EntriesOf<ShapeDecl>,
+        default shapes: EntriesOf<NamedShapeKeys>,
         /// How each operation of either side is answered.
         default routes: ListOf<RouteDecl>,
         /// Texts for people, by name and language; `{name}` is a placeholder.
@@ -76,7 +76,7 @@ section! {
         /// What the gateway keeps of its own, by name.
         default archives: EntriesOf<ArchiveDecl>,
         /// How archives are filled while a side lives, by name.
-        default harvests: EntriesOf<HarvestDecl>,
+        default harvests: EntriesOf<HarvestKeys>,
         /// What becomes of each event of the side that sends.
         default events: ListOf<EventDecl>,
         /// What must come of what: the tests of the pack.

@@ -121,6 +121,14 @@ section! {
         /// A member of the body with the URL of the next page.
         strict link: PagedPlace,
     }
+    into NextPageDecl: |keys, fields, reader| match (keys.header, keys.link) {
+        (Some(name), None) => Some(NextPageDecl::Header(name.value)),
+        (None, Some(place)) => Some(NextPageDecl::LinkMember(place.value)),
+        _ => {
+            reader.findings.push(faults::one_of_keys(fields.node.span, "`next`", &["header", "link"]));
+            None
+        }
+    }
 }
 
 /// Where a response announces the next page.
@@ -142,17 +150,7 @@ kinds! {
         let span = node.span;
         let value = match &node.kind {
             Kind::String(word, _) if word == "link" => NextPageDecl::Link,
-            Kind::Map(_) => {
-                let keys = NextPageKeys::read(key, node, reader)?;
-                match (keys.header, keys.link) {
-                    (Some(name), None) => NextPageDecl::Header(name.value),
-                    (None, Some(place)) => NextPageDecl::LinkMember(place.value),
-                    _ => {
-                        reader.findings.push(faults::one_of_keys(span, "`next`", &["header", "link"]));
-                        return None;
-                    }
-                }
-            }
+            Kind::Map(_) => NextPageKeys::read(key, node, reader)?,
             _ => NextPageDecl::Member(PagedPlace::read(key, node, reader)?.value),
         };
         Some(Spanned { value, span })

@@ -7,7 +7,7 @@ use super::kinds::{
 use super::section::{Read, section};
 use super::shape::{conversion, with_new_side};
 use super::{
-    BlockDecl, CheckDecl, ConstantValue, ConversionUse, PagedRoute, ShapeDecl, ShapeLines, ShapeUse, SideRef,
+    BlockKeys, CheckDecl, ConstantValue, ConversionUse, PagedRoute, ShapeDecl, ShapeLines, ShapeUse, SideRef,
     Spanned, SyntaxReader, faults,
 };
 use crate::diagnostic::{Span, suggest};
@@ -221,6 +221,7 @@ section! {
         /// The one value that it has, by side.
         filled constant: LinesBySide<ConstantValue, 1>,
     }
+    into Vec<(SideRef, Node)>: |keys, _, _| Some(keys.constant)
 }
 
 kinds! {
@@ -252,7 +253,7 @@ fn parameters(node: &Node, refusable: bool, reader: &mut SyntaxReader<'_>) -> Op
         let mark = reader.findings.len();
         match value.kind {
             Kind::Map(_) if value.get("constant").is_some() => {
-                let constants = ConstantKeys::read(key, value, reader).map(|keys| keys.constant);
+                let constants = ConstantKeys::read(key, value, reader);
                 read.constants.extend(
                     constants.into_iter().flatten().map(|(side, value)| ConstantParameter {
                         name: SyntaxReader::key(key),
@@ -333,6 +334,14 @@ section! {
         /// What follows for an element that the shape does not take: `drop`, `error` or a literal, or one of these for each side.
         optional otherwise("else"): Anything,
     }
+    into ShapeUse: |ShapedBody { mut shape, otherwise }, _, reader| {
+        match otherwise {
+            Some(otherwise) if shape.each => shape.read_else(&otherwise, reader),
+            Some(otherwise) => reader.findings.push(faults::else_of_body(otherwise.span)),
+            None => {}
+        }
+        Some(shape)
+    }
 }
 
 impl Read for BodyDecl {
@@ -343,13 +352,7 @@ impl Read for BodyDecl {
             Kind::String(word, _) if word == "empty" => Some(BodyDecl::Empty(node.span)),
             Kind::String(word, _) if word == "keep" => Some(BodyDecl::Keep(node.span)),
             Kind::Map(_) if node.get("shape").is_some() => {
-                let ShapedBody { mut shape, otherwise } = ShapedBody::read(key, node, reader)?;
-                match otherwise {
-                    Some(otherwise) if shape.each => shape.read_else(&otherwise, reader),
-                    Some(otherwise) => reader.findings.push(faults::else_of_body(otherwise.span)),
-                    None => {}
-                }
-                Some(BodyDecl::Shape(shape))
+                ShapedBody::read(key, node, reader).map(BodyDecl::Shape)
             }
             Kind::Map(_) => {
                 let shape = ShapeDecl::read_in_place(key, node, reader);
@@ -499,7 +502,7 @@ section! {
         default dropped_headers("headers"): Dropped,
         /// How both sides ask for pages, where they do it in different ways.
         optional paging: PagedRoute,
-        part block: BlockDecl,
+        part block: BlockKeys,
         /// Statuses that are answers, not failures of the service.
         default business_errors: ListOf<Status>,
         part notes: Notes,

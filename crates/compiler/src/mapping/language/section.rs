@@ -19,11 +19,8 @@ pub(crate) trait Read {
     fn schema(sides: Sides<'_>) -> Value;
 }
 
-/// Keys that are part of maps, with or without further keys.
-pub(crate) trait Part {
-    /// The keys in the syntax tree.
-    type Output;
-
+/// A form that is a map with known keys, which other maps may contain.
+pub(crate) trait Section: Read {
     /// The names of the keys.
     const ENTRIES: &'static [KeyEntry];
 
@@ -48,6 +45,9 @@ pub(crate) trait Part {
 /// the section is under, `at` is the span of the section, `at_name` the span of its name, and
 /// `span_of` the span of the value of a key.
 ///
+/// `into` converts the keys to another part of the syntax tree; the function may report further
+/// mistakes.
+///
 /// `defines` moves the schema to this name under `$defs`. `with` names a function that adds rules
 /// between keys to the schema.
 macro_rules! section {
@@ -59,6 +59,7 @@ macro_rules! section {
                 $mode:ident $field:ident $(($key:literal))?: $kind:ty $(= $default:expr)?,
             )*
         }
+        $( into $output:ty: $convert:expr )?
     ) => {
         $(#[$meta])*
         #[derive(Clone, Debug)]
@@ -66,9 +67,7 @@ macro_rules! section {
             $( $(#[doc = $doc])* pub $field: section!(@type $mode $kind), )*
         }
 
-        impl crate::mapping::language::section::Part for $name {
-            type Output = Self;
-
+        impl crate::mapping::language::section::Section for $name {
             const ENTRIES: &'static [crate::yaml::KeyEntry] =
                 &[$( section!(@entry $mode $kind, section!(@key $field $($key)?)), )*];
 
@@ -76,15 +75,20 @@ macro_rules! section {
                 name: &crate::yaml::Key,
                 fields: &crate::yaml::Fields<'_>,
                 reader: &mut crate::mapping::language::SyntaxReader<'_>,
-            ) -> Option<Self> {
+            ) -> Option<Self::Output> {
                 // Not every section reads its name.
                 let _ = name;
+                let convert: fn(
+                    $name,
+                    &crate::yaml::Fields<'_>,
+                    &mut crate::mapping::language::SyntaxReader<'_>,
+                ) -> Option<Self::Output> = section!(@convert $($convert)?);
                 $(
                     let $field = section!(
                         @read $mode $kind, section!(@key $field $($key)?), name, fields, reader $(, $default)?
                     );
                 )*
-                Some($name { $( $field: section!(@done $mode $field), )* })
+                convert($name { $( $field: section!(@done $mode $field), )* }, fields, reader)
             }
 
             fn properties(
@@ -99,7 +103,7 @@ macro_rules! section {
 
         impl $name {
             pub(in crate::mapping) const KEYS: crate::yaml::Keys =
-                crate::yaml::Keys { what: $what, entries: <Self as crate::mapping::language::section::Part>::ENTRIES };
+                crate::yaml::Keys { what: $what, entries: <Self as crate::mapping::language::section::Section>::ENTRIES };
 
             /// Returns the schema of the map.
             pub(in crate::mapping) fn definition(
@@ -108,7 +112,7 @@ macro_rules! section {
                 #[allow(unused_mut, reason = "most sections have no further rules")]
                 let mut schema =
                     crate::mapping::language::section::object(&Self::KEYS, |properties| {
-                        <Self as crate::mapping::language::section::Part>::properties(sides, properties)
+                        <Self as crate::mapping::language::section::Section>::properties(sides, properties)
                     });
                 $( $rules(&mut schema); )?
                 schema
@@ -116,15 +120,15 @@ macro_rules! section {
         }
 
         impl crate::mapping::language::section::Read for $name {
-            type Output = Self;
+            type Output = section!(@output $name $(, $output)?);
 
             fn read(
                 key: &crate::yaml::Key,
                 node: &crate::yaml::Node,
                 reader: &mut crate::mapping::language::SyntaxReader<'_>,
-            ) -> Option<Self> {
+            ) -> Option<Self::Output> {
                 let fields = crate::yaml::Fields::parse(node, &Self::KEYS, reader.findings)?;
-                <Self as crate::mapping::language::section::Part>::read_fields(key, &fields, reader)
+                <Self as crate::mapping::language::section::Section>::read_fields(key, &fields, reader)
             }
 
             #[allow(unreachable_code, unused_variables, reason = "a definition is a reference")]
@@ -135,6 +139,12 @@ macro_rules! section {
         }
     };
 
+    (@output $name:ident) => { $name };
+    (@output $name:ident, $output:ty) => { $output };
+
+    (@convert) => { |section, _, _| Some(section) };
+    (@convert $convert:expr) => { $convert };
+
     (@key $field:ident) => { stringify!($field) };
     (@key $field:ident $key:literal) => { $key };
 
@@ -144,7 +154,7 @@ macro_rules! section {
     (@type lenient $kind:ty) => { Option<<$kind as crate::mapping::language::section::Read>::Output> };
     (@type optional $kind:ty) => { Option<<$kind as crate::mapping::language::section::Read>::Output> };
     (@type strict $kind:ty) => { Option<<$kind as crate::mapping::language::section::Read>::Output> };
-    (@type part $kind:ty) => { <$kind as crate::mapping::language::section::Part>::Output };
+    (@type part $kind:ty) => { <$kind as crate::mapping::language::section::Read>::Output };
     (@type $mode:ident $kind:ty) => { $kind };
 
     (@entry required $kind:ty, $key:expr) => { crate::yaml::KeyEntry::required($key) };
@@ -153,7 +163,7 @@ macro_rules! section {
     (@entry optional $kind:ty, $key:expr) => { crate::yaml::KeyEntry::optional($key) };
     (@entry strict $kind:ty, $key:expr) => { crate::yaml::KeyEntry::optional($key) };
     (@entry default $kind:ty, $key:expr) => { crate::yaml::KeyEntry::optional($key) };
-    (@entry part $kind:ty, $key:expr) => { crate::yaml::KeyEntry::Part(<$kind as crate::mapping::language::section::Part>::ENTRIES) };
+    (@entry part $kind:ty, $key:expr) => { crate::yaml::KeyEntry::Part(<$kind as crate::mapping::language::section::Section>::ENTRIES) };
     (@entry $mode:ident $kind:ty, $key:expr) => { crate::yaml::KeyEntry::Part(&[]) };
 
     (@read name $kind:ty, $key:expr, $name:ident, $fields:ident, $reader:ident) => {
@@ -165,7 +175,7 @@ macro_rules! section {
     };
     (@read at_name $kind:ty, $key:expr, $name:ident, $fields:ident, $reader:ident) => { $name.span };
     (@read part $kind:ty, $key:expr, $name:ident, $fields:ident, $reader:ident) => {
-        <$kind as crate::mapping::language::section::Part>::read_fields($name, $fields, $reader)
+        <$kind as crate::mapping::language::section::Section>::read_fields($name, $fields, $reader)
     };
     (@read strict $kind:ty, $key:expr, $name:ident, $fields:ident, $reader:ident) => {
         match $fields.entry($key) {
@@ -201,7 +211,7 @@ macro_rules! section {
     (@property at $kind:ty, $key:expr, [$($doc:literal),*], $sides:ident, $properties:ident) => {};
     (@property at_name $kind:ty, $key:expr, [$($doc:literal),*], $sides:ident, $properties:ident) => {};
     (@property part $kind:ty, $key:expr, [$($doc:literal),*], $sides:ident, $properties:ident) => {
-        <$kind as crate::mapping::language::section::Part>::properties($sides, $properties);
+        <$kind as crate::mapping::language::section::Section>::properties($sides, $properties);
     };
     (@property $mode:ident $kind:ty, $key:expr, [$($doc:literal),*], $sides:ident, $properties:ident) => {
         $properties.insert(

@@ -1,6 +1,6 @@
 //! Shapes, named and in place: the lenses between two types.
 
-use super::kinds::{Anything, BothSides, EntriesOf, LinesBySide, ListOf, Text, kinds};
+use super::kinds::{Anything, BothSides, DespiteType, EntriesOf, LinesBySide, ListOf, Text, kinds};
 use super::section::{Read, section};
 use super::{FieldPlace, SideRef, Spanned, SyntaxReader, faults};
 use crate::diagnostic::{Span, suggest};
@@ -42,7 +42,8 @@ pub(crate) struct ShapeDecl {
 
 section! {
     /// The keys of a named shape.
-    NamedShapeKeys is "a shape" {
+    NamedShapeKeys is "a shape", defines "shape" {
+        name name: Spanned<String>,
         /// The type of each side that the shape relates.
         lenient of: BothSides<Text>,
         /// Shapes, one for each object that the type may be; instead of lines.
@@ -50,6 +51,10 @@ section! {
         /// Takes over the lines of another shape; lines here win.
         optional like: Text,
         part lines: ShapeLines,
+    }
+    into ShapeDecl: |NamedShapeKeys { name, of, alternatives, like, lines }, _, _| {
+        let span = name.span;
+        Some(ShapeDecl { name: Some(name), of, alternatives, like, lines, span })
     }
 }
 
@@ -70,21 +75,6 @@ section! {
         default only: Onlys,
         /// All members of a side that no line names: `lost`, or the value that they are built with.
         default rest: Rests,
-    }
-}
-
-impl Read for ShapeDecl {
-    type Output = ShapeDecl;
-
-    /// Reads a named shape.
-    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ShapeDecl> {
-        let NamedShapeKeys { of, alternatives, like, lines } = NamedShapeKeys::read(key, node, reader)?;
-        let name = Some(SyntaxReader::key(key));
-        Some(ShapeDecl { name, of, alternatives, like, lines, span: key.span })
-    }
-
-    fn schema(_: Sides<'_>) -> Value {
-        reference("shape")
     }
 }
 
@@ -509,8 +499,9 @@ section! {
         /// A literal.
         required value: Anything,
         /// It breaks the contract's type, and is listed in the report.
-        optional despite: super::kinds::DespiteType,
+        optional despite: DespiteType,
     }
+    into Fill: |fill, _, _| Some(Fill::Value { value: fill.value, despite_type: fill.despite })
 }
 
 section! {
@@ -519,6 +510,7 @@ section! {
         /// Left out, and a client that sends it is refused with this reason.
         required refuse: Text,
     }
+    into Fill: |fill, _, _| Some(Fill::Refuse(fill.refuse))
 }
 
 /// A keyword in map form, for writers that quote every text.
@@ -591,13 +583,8 @@ impl SyntaxReader<'_> {
                 }
                 Some(Fill::Setting(Spanned { value: path["$.config.".len()..].to_owned(), span: node.span }))
             }
-            Kind::Map(_) if node.get("refuse").is_some() => {
-                FillRefuse::read(&key, node, self).map(|fill| Fill::Refuse(fill.refuse))
-            }
-            Kind::Map(_) if node.get("value").is_some() => {
-                let FillValue { value, despite } = FillValue::read(&key, node, self)?;
-                Some(Fill::Value { value, despite_type: despite })
-            }
+            Kind::Map(_) if node.get("refuse").is_some() => FillRefuse::read(&key, node, self),
+            Kind::Map(_) if node.get("value").is_some() => FillValue::read(&key, node, self),
             Kind::Map(entries) if !entries.is_empty() => {
                 self.findings.push(faults::fill(node.span));
                 None

@@ -5,13 +5,13 @@ use super::kinds::{
     word_kinds,
 };
 use super::route::Notes;
-use super::section::{Part, Read, section};
+use super::section::{Read, Section, section};
 use super::{
     ExprDecl, KeepDecl, LegacyForward, RecallDecl, Refuse, RefusePolicyDecl, Spanned, SyntaxReader, faults,
 };
 use crate::diagnostic::{Span, suggest};
 use crate::mapping::schema::{Sides, anything, list_of, reference, text, words};
-use crate::yaml::{Fields, Key, KeyEntry, Kind, Node, TextStyle, described};
+use crate::yaml::{Fields, Key, Kind, Node, TextStyle, described};
 use serde_json::{Map, Value, json};
 
 /// Steps, followed by exactly one of `answer`, `refuse` or `decide`.
@@ -44,18 +44,9 @@ section! {
         /// The end: a table that chooses an outcome.
         optional decide: DecideDecl,
         /// What the table chooses among, by name.
-        default outcomes: EntriesOf<OutcomeDecl>,
+        default outcomes: EntriesOf<OutcomeKeys>,
     }
-}
-
-impl Part for BlockDecl {
-    type Output = BlockDecl;
-
-    const ENTRIES: &'static [KeyEntry] = BlockKeys::ENTRIES;
-
-    fn read_fields(key: &Key, fields: &Fields<'_>, reader: &mut SyntaxReader<'_>) -> Option<BlockDecl> {
-        let BlockKeys { steps, answer, refuse, policy, decide, outcomes } =
-            BlockKeys::read_fields(key, fields, reader)?;
+    into BlockDecl: |BlockKeys { steps, answer, refuse, policy, decide, outcomes }, fields, reader| {
         let has = |name: &str| fields.get(name).is_some();
         let ends: Vec<_> =
             ["answer", "refuse", "decide"].iter().filter_map(|name| fields.entry(name)).collect();
@@ -85,10 +76,6 @@ impl Part for BlockDecl {
             _ => None,
         };
         Some(BlockDecl { steps, end })
-    }
-
-    fn properties(sides: Sides<'_>, properties: &mut Map<String, Value>) {
-        BlockKeys::properties(sides, properties);
     }
 }
 
@@ -222,24 +209,14 @@ section! {
     /// The keys of an outcome.
     OutcomeKeys is "an outcome", defines "outcome", with one_end {
         name name: Spanned<String>,
-        part block: BlockDecl,
+        part block: BlockKeys,
         /// What differs, for the report.
         default differs: super::route::Sentences,
         /// What is only nearly the same, for the report; with names, answers are marked with them.
         default approximate: super::route::Approximations,
     }
-}
-
-impl Read for OutcomeDecl {
-    type Output = OutcomeDecl;
-
-    fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<OutcomeDecl> {
-        let OutcomeKeys { name, block, differs, approximate } = OutcomeKeys::read(key, node, reader)?;
+    into OutcomeDecl: |OutcomeKeys { name, block, differs, approximate }, _, _| {
         Some(OutcomeDecl { name, block, notes: Notes { differs, approximate, verdict: Vec::new() } })
-    }
-
-    fn schema(sides: Sides<'_>) -> Value {
-        OutcomeKeys::schema(sides)
     }
 }
 
@@ -313,6 +290,7 @@ section! {
         /// With this reason.
         required reason: Text,
     }
+    into CheckElseDecl: |CheckAnswer { status, reason }, _, _| Some(CheckElseDecl::Answer { status, reason })
 }
 
 impl Read for CheckElseDecl {
@@ -322,8 +300,7 @@ impl Read for CheckElseDecl {
         if node.get("refuse").is_some() {
             return Refuse::read(key, node, reader).map(CheckElseDecl::Refuse);
         }
-        let CheckAnswer { status, reason } = CheckAnswer::read(key, node, reader)?;
-        Some(CheckElseDecl::Answer { status, reason })
+        CheckAnswer::read(key, node, reader)
     }
 
     fn schema(sides: Sides<'_>) -> Value {
@@ -361,6 +338,8 @@ pub(crate) enum PredicateWord {
     Not,
 }
 
+use PredicateWord as Word;
+
 /// The operands of a condition.
 #[derive(Clone, Copy)]
 enum Operands {
@@ -373,32 +352,29 @@ enum Operands {
     Conditions,
 }
 
+use Operands::{Condition, Conditions, Place, Places, TwoPlaces, Values};
+
 /// The conditions: keyword, operands and description.
-const PREDICATES: &[(&str, PredicateWord, Operands, &str)] = &[
-    ("present", PredicateWord::Present, Operands::Place, "The place is there."),
-    ("missing", PredicateWord::Missing, Operands::Place, "The place is not there, or null."),
-    ("not_null", PredicateWord::NotNull, Operands::Places, "None of the places is null."),
-    ("any_present", PredicateWord::AnyPresent, Operands::Places, "At least one of the places is there."),
-    ("all_present", PredicateWord::AllPresent, Operands::Places, "All of the places are there."),
-    ("none_present", PredicateWord::NonePresent, Operands::Places, "None of the places is there."),
-    ("one_of", PredicateWord::OneOf, Operands::Values, "The place has one of these values."),
-    ("kind", PredicateWord::Kind, Operands::Values, "The place has a value of this kind."),
-    ("equal", PredicateWord::Equal, Operands::TwoPlaces, "Both places have the same value."),
+const PREDICATES: &[(&str, Word, Operands, &str)] = &[
+    ("present", Word::Present, Place, "The place is there."),
+    ("missing", Word::Missing, Place, "The place is not there, or null."),
+    ("not_null", Word::NotNull, Places, "None of the places is null."),
+    ("any_present", Word::AnyPresent, Places, "At least one of the places is there."),
+    ("all_present", Word::AllPresent, Places, "All of the places are there."),
+    ("none_present", Word::NonePresent, Places, "None of the places is there."),
+    ("one_of", Word::OneOf, Values, "The place has one of these values."),
+    ("kind", Word::Kind, Values, "The place has a value of this kind."),
+    ("equal", Word::Equal, TwoPlaces, "Both places have the same value."),
     (
         "absent_or_equal",
-        PredicateWord::AbsentOrEqual,
-        Operands::TwoPlaces,
+        Word::AbsentOrEqual,
+        TwoPlaces,
         "The first place is not there, or equals the second.",
     ),
-    (
-        "conforms",
-        PredicateWord::Conforms,
-        Operands::Places,
-        "All of the places are what the contract says of them.",
-    ),
-    ("all", PredicateWord::All, Operands::Conditions, "All of these conditions hold."),
-    ("any", PredicateWord::Any, Operands::Conditions, "At least one of these conditions holds."),
-    ("not", PredicateWord::Not, Operands::Condition, "This condition does not hold."),
+    ("conforms", Word::Conforms, Places, "All of the places are what the contract says of them."),
+    ("all", Word::All, Conditions, "All of these conditions hold."),
+    ("any", Word::Any, Conditions, "At least one of these conditions holds."),
+    ("not", Word::Not, Condition, "This condition does not hold."),
 ];
 
 impl Operands {
@@ -555,35 +531,24 @@ type Action =
 const ACTIONS: &[Action] = &[
     (
         "call",
-        |key, node, reader| CallDecl::read(key, node, reader).map(StepActionDecl::Call),
+        |key, node, reader| Some(StepActionDecl::Call(CallDecl::read(key, node, reader)?)),
         CallDecl::definition,
     ),
     (
         "pick",
-        |key, node, reader| {
-            let PickKeys { path, take } = PickKeys::read(key, node, reader)?;
-            Some(StepActionDecl::Pick(Pick { when: None, path, take }))
-        },
+        |key, node, reader| Some(StepActionDecl::Pick(PickKeys::read(key, node, reader)?)),
         PickKeys::definition,
     ),
-    (
-        "first",
-        |key, node, reader| FirstKeys::read(key, node, reader).map(|keys| StepActionDecl::First(keys.first)),
-        FirstKeys::definition,
-    ),
-    (
-        "make",
-        |key, node, reader| MakeKeys::read(key, node, reader).map(|keys| StepActionDecl::Make(keys.make)),
-        MakeKeys::definition,
-    ),
+    ("first", FirstKeys::read, FirstKeys::definition),
+    ("make", MakeKeys::read, MakeKeys::definition),
     (
         "recall",
-        |key, node, reader| RecallDecl::read(key, node, reader).map(StepActionDecl::Recall),
+        |key, node, reader| Some(StepActionDecl::Recall(RecallDecl::read(key, node, reader)?)),
         RecallDecl::definition,
     ),
     (
         "keep",
-        |key, node, reader| KeepDecl::read(key, node, reader).map(StepActionDecl::Keep),
+        |key, node, reader| Some(StepActionDecl::Keep(KeepDecl::read(key, node, reader)?)),
         KeepDecl::definition,
     ),
 ];
@@ -675,7 +640,7 @@ section! {
         required operation("call"): Operation,
         /// Made only while this holds.
         optional when: PredicateDecl,
-        part each: EachDecl,
+        part each: EachKeys,
         /// Query parameters.
         default query: MapOf<ExprDecl>,
         /// Header fields.
@@ -684,7 +649,7 @@ section! {
         optional body: ExprDecl,
         /// Reads a list over several pages.
         optional pages: PagesDecl,
-        part poll: PollDecl,
+        part poll: PollKeys,
         /// What follows when it is not answered 2xx; must be said after a write.
         optional on_fail: OnFailDecl,
         /// The reply is remembered under these values, so that a repeat goes on behind it.
@@ -716,19 +681,7 @@ section! {
         /// What follows when there are more elements; a write is refused.
         optional beyond: BeyondElements,
     }
-}
-
-impl Part for EachDecl {
-    type Output = Option<EachDecl>;
-
-    const ENTRIES: &'static [KeyEntry] = EachKeys::ENTRIES;
-
-    fn read_fields(
-        key: &Key,
-        fields: &Fields<'_>,
-        reader: &mut SyntaxReader<'_>,
-    ) -> Option<Option<EachDecl>> {
-        let EachKeys { each, upto, beyond } = EachKeys::read_fields(key, fields, reader)?;
+    into Option<EachDecl>: |EachKeys { each, upto, beyond }, fields, reader| {
         let Some(node) = fields.get("each") else {
             for (key, _) in ["upto", "beyond"].iter().filter_map(|key| fields.entry(key)) {
                 reader.findings.push(faults::key_without(key, "each"));
@@ -741,10 +694,6 @@ impl Part for EachDecl {
         // Continue with an arbitrary bound to check the rest of the route.
         let upto = upto.unwrap_or(Spanned { value: 1, span: node.span });
         Some(each.map(|(name, list)| EachDecl { name, list, upto, beyond }))
-    }
-
-    fn properties(sides: Sides<'_>, properties: &mut Map<String, Value>) {
-        EachKeys::properties(sides, properties);
     }
 }
 
@@ -769,20 +718,8 @@ section! {
         /// From the first reply to the last call: `20s`, `1m`.
         optional within: Text,
     }
-}
-
-impl Part for PollDecl {
-    type Output = Option<PollDecl>;
-
-    const ENTRIES: &'static [KeyEntry] = PollKeys::ENTRIES;
-
-    fn read_fields(
-        key: &Key,
-        fields: &Fields<'_>,
-        reader: &mut SyntaxReader<'_>,
-    ) -> Option<Option<PollDecl>> {
+    into Option<PollDecl>: |PollKeys { until, every, within }, fields, reader| {
         const WORDS: [&str; 3] = ["until", "every", "within"];
-        let PollKeys { until, every, within } = PollKeys::read_fields(key, fields, reader)?;
         let Some((first, _)) = WORDS.iter().find_map(|word| fields.entry(word)) else { return Some(None) };
         let missing: Vec<&str> = WORDS.into_iter().filter(|word| fields.get(word).is_none()).collect();
         if !missing.is_empty() {
@@ -794,10 +731,6 @@ impl Part for PollDecl {
         let (every, within) = (every.or_else(|| arbitrary("every")), within.or_else(|| arbitrary("within")));
         let poll = until.zip(every).zip(within);
         Some(poll.map(|((until, every), within)| PollDecl { until, every, within, span }))
-    }
-
-    fn properties(sides: Sides<'_>, properties: &mut Map<String, Value>) {
-        PollKeys::properties(sides, properties);
     }
 }
 
@@ -885,6 +818,7 @@ section! {
         /// Header fields added to the answer.
         filled headers: MapOf<ExprDecl>,
     }
+    into OnFailDecl: |pass, _, _| Some(OnFailDecl::PassWith(pass.headers))
 }
 
 /// The long forms of `on_fail`.
@@ -903,7 +837,7 @@ impl Read for OnFailDecl {
             return None;
         };
         match form.name.as_str() {
-            "pass" => PassKeys::read(key, value, reader).map(|keys| OnFailDecl::PassWith(keys.headers)),
+            "pass" => PassKeys::read(key, value, reader),
             "absent" => {
                 let statuses = ListOf::<Status>::read(key, value, reader)?;
                 if statuses.is_empty() {
@@ -973,8 +907,9 @@ section! {
     PickKeys is "a selection", with one_selection {
         /// Path that selects.
         required path("pick"): Text,
-        part take: TakeDecl,
+        part take: TakeKeys,
     }
+    into Pick: |PickKeys { path, take }, _, _| Some(Pick { when: None, path, take })
 }
 
 section! {
@@ -984,8 +919,9 @@ section! {
         required path("pick"): Text,
         /// Chosen when this holds.
         optional when: PredicateDecl,
-        part take: TakeDecl,
+        part take: TakeKeys,
     }
+    into Pick: |ChoiceKeys { path, when, take }, _, _| Some(Pick { when, path, take })
 }
 
 section! {
@@ -998,29 +934,8 @@ section! {
         /// Takes the matches that the page of this number shows.
         strict page: Text,
     }
-}
-
-word_kinds! {
-    /// The number of matches.
-    TakeWord -> TakeDecl { "first" => TakeDecl::First, "all" => TakeDecl::All }
-}
-
-kinds! {
-    /// A selection with its condition.
-    Choice -> Pick, |key, node, reader| {
-        let ChoiceKeys { path, when, take } = ChoiceKeys::read(key, node, reader)?;
-        Some(Pick { when, path, take })
-    }, ChoiceKeys::definition;
-}
-
-impl Part for TakeDecl {
-    type Output = TakeDecl;
-
-    const ENTRIES: &'static [KeyEntry] = TakeKeys::ENTRIES;
-
-    fn read_fields(key: &Key, fields: &Fields<'_>, reader: &mut SyntaxReader<'_>) -> Option<TakeDecl> {
+    into TakeDecl: |TakeKeys { take, newest, page }, fields, reader| {
         const WORDS: [&str; 3] = ["take", "newest", "page"];
-        let TakeKeys { take, newest, page } = TakeKeys::read_fields(key, fields, reader)?;
         let given: Vec<_> = WORDS.iter().filter_map(|key| fields.get(key)).collect();
         if let [first, _, ..] = given.as_slice() {
             reader.findings.push(faults::one_of_keys(first.span, "a selection", &WORDS));
@@ -1030,10 +945,11 @@ impl Part for TakeDecl {
         let take = take.or(newest.map(TakeDecl::Newest)).or(page.map(TakeDecl::Page));
         Some(take.unwrap_or(TakeDecl::All))
     }
+}
 
-    fn properties(sides: Sides<'_>, properties: &mut Map<String, Value>) {
-        TakeKeys::properties(sides, properties);
-    }
+word_kinds! {
+    /// The number of matches.
+    TakeWord -> TakeDecl { "first" => TakeDecl::First, "all" => TakeDecl::All }
 }
 
 /// Adds to a schema that the options exclude each other, because each selects in its own way.
@@ -1046,8 +962,9 @@ section! {
     /// `first: [{when: …, pick: …}, …]`
     FirstKeys is "a step that chooses" {
         /// The first selection whose condition holds.
-        filled first: ListOf<Choice>,
+        filled first: ListOf<ChoiceKeys>,
     }
+    into StepActionDecl: |step, _, _| Some(StepActionDecl::First(step.first))
 }
 
 section! {
@@ -1056,4 +973,5 @@ section! {
         /// A value that later steps read.
         required make: ExprDecl,
     }
+    into StepActionDecl: |step, _, _| Some(StepActionDecl::Make(step.make))
 }
