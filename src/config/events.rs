@@ -2,7 +2,7 @@
 
 use super::checked::{EventReceiver, EventsConfig, OwnEventsConfig};
 use super::read::{
-    FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_word, section,
+    FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, section, words,
 };
 use super::scalars::{ByteSize, PathPrefix, Period, WebUrl};
 use serde_json::{Value, json};
@@ -124,37 +124,9 @@ pub(super) enum RawEncoding {
     Base64,
 }
 
-/// Implements [`FromYaml`] for an enum of two words.
-macro_rules! words {
-    ($($name:ident: $first:ident $first_word:literal, $second:ident $second_word:literal;)+) => { $(
-        impl FromYaml for $name {
-            fn may_quote(text: &str) -> bool {
-                is_word(text, &[$first_word, $second_word])
-            }
-
-            fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
-                match node.word(&[$first_word, $second_word], reading.findings)? {
-                    $second_word => Some($name::$second),
-                    _ => Some($name::$first),
-                }
-            }
-
-            fn schema() -> Value {
-                json!({"enum": [$first_word, $second_word]})
-            }
-
-            fn to_value(&self) -> Value {
-                json!(match self {
-                    $name::$first => $first_word,
-                    $name::$second => $second_word,
-                })
-            }
-        }
-    )+ };
-}
 words! {
-    RawForm: StandardWebhooks "standard-webhooks", Hmac "hmac";
-    RawEncoding: Hex "hex", Base64 "base64";
+    RawForm: quotable { "standard-webhooks" => StandardWebhooks, "hmac" => Hmac }
+    RawEncoding: quotable { "hex" => Hex, "base64" => Base64 }
 }
 
 /// Converts and checks the section.

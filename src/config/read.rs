@@ -242,6 +242,40 @@ macro_rules! section {
 }
 pub(super) use section;
 
+/// Implements [`FromYaml`] for enums of words. Findings may quote a word, also a misspelt one, of a
+/// `quotable` kind, but not of a `masked` one.
+macro_rules! words {
+    ($($name:ident: $quoting:ident { $($word:literal => $value:ident),+ $(,)? })+) => { $(
+        impl FromYaml for $name {
+            words!(@$quoting [$($word),+]);
+
+            fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+                match node.word(&[$($word),+], reading.findings)? {
+                    $($word => Some($name::$value),)+
+                    _ => None,
+                }
+            }
+
+            fn schema() -> Value {
+                json!({"enum": [$($word),+]})
+            }
+
+            fn to_value(&self) -> Value {
+                json!(match self {
+                    $($name::$value => $word,)+
+                })
+            }
+        }
+    )+ };
+    (@quotable [$($word:literal),+]) => {
+        fn may_quote(text: &str) -> bool {
+            $crate::config::read::is_word(text, &[$($word),+])
+        }
+    };
+    (@masked [$($word:literal),+]) => {};
+}
+pub(super) use words;
+
 /// Adds the description and the default of its key to a schema.
 pub(super) fn describe_schema(schema: Value, lines: &[&str], default: Option<Value>) -> Value {
     let mut schema = described(schema, lines);

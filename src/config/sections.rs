@@ -5,7 +5,7 @@ use super::dual::{RawGate, RawShadow};
 use super::events::RawEvents;
 use super::read::{
     Free, FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_name,
-    is_word, scalar_text, section,
+    is_word, scalar_text, section, words,
 };
 use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, StoreUrl, WebUrl};
 use serde_json::{Value, json};
@@ -159,62 +159,13 @@ section! {
     }
 }
 
-impl FromYaml for UnknownClientPolicy {
-    fn may_quote(text: &str) -> bool {
-        is_word(text, &STRANGERS)
-    }
-
-    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
-        match node.word(&STRANGERS, reading.findings)? {
-            "refuse" => Some(UnknownClientPolicy::Refuse),
-            "forward_all" => Some(UnknownClientPolicy::ForwardAll),
-            _ => Some(UnknownClientPolicy::Forward),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({"enum": STRANGERS})
-    }
-
-    fn to_value(&self) -> Value {
-        json!(match self {
-            UnknownClientPolicy::Refuse => "refuse",
-            UnknownClientPolicy::Forward => "forward",
-            UnknownClientPolicy::ForwardAll => "forward_all",
-        })
-    }
+words! {
+    UnknownClientPolicy: quotable { "forward" => Forward, "forward_all" => ForwardAll, "refuse" => Refuse }
+    ForwardedFields: quotable { "pass" => Pass, "append" => Append, "set" => Set, "drop" => Drop }
+    StateRule: masked { "required" => Required, "optional" => Optional }
+    GrantFlow: masked { "authorization_code" => AuthorizationCode, "client_credentials" => ClientCredentials }
+    LogFormat: quotable { "text" => Text, "json" => Json }
 }
-
-impl FromYaml for ForwardedFields {
-    fn may_quote(text: &str) -> bool {
-        is_word(text, &FORWARDED)
-    }
-
-    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
-        match node.word(&FORWARDED, reading.findings)? {
-            "append" => Some(ForwardedFields::Append),
-            "set" => Some(ForwardedFields::Set),
-            "drop" => Some(ForwardedFields::Drop),
-            _ => Some(ForwardedFields::Pass),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({"enum": FORWARDED})
-    }
-
-    fn to_value(&self) -> Value {
-        json!(match self {
-            ForwardedFields::Pass => "pass",
-            ForwardedFields::Append => "append",
-            ForwardedFields::Set => "set",
-            ForwardedFields::Drop => "drop",
-        })
-    }
-}
-
-const FORWARDED: [&str; 4] = ["pass", "append", "set", "drop"];
-const STRANGERS: [&str; 3] = ["forward", "forward_all", "refuse"];
 
 section! {
     /// One service.
@@ -327,28 +278,8 @@ pub(super) enum StateRule {
     Optional,
 }
 
-impl FromYaml for StateRule {
-    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
-        match node.word(&["required", "optional"], reading.findings)? {
-            "optional" => Some(StateRule::Optional),
-            _ => Some(StateRule::Required),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({"enum": ["required", "optional"]})
-    }
-
-    fn to_value(&self) -> Value {
-        json!(match self {
-            StateRule::Required => "required",
-            StateRule::Optional => "optional",
-        })
-    }
-}
-
 /// Implements [`FromYaml`] for enums of other crates that define their own words.
-macro_rules! words {
+macro_rules! own_words {
     ($($name:ty),+) => { $(
         impl FromYaml for $name {
             fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
@@ -365,26 +296,7 @@ macro_rules! words {
         }
     )+ };
 }
-words!(BodyForm, ClientAuth, Priority, RefreshExtra);
-
-impl FromYaml for GrantFlow {
-    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
-        match node.word(&FLOWS, reading.findings)? {
-            "client_credentials" => Some(GrantFlow::ClientCredentials),
-            _ => Some(GrantFlow::AuthorizationCode),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({"enum": FLOWS})
-    }
-
-    fn to_value(&self) -> Value {
-        json!(self.name())
-    }
-}
-
-const FLOWS: [&str; 2] = ["authorization_code", "client_credentials"];
+own_words!(BodyForm, ClientAuth, Priority, RefreshExtra);
 
 section! {
     /// A client without its tokens, whose keys are named after sides.
@@ -722,30 +634,6 @@ impl FromYaml for RawClient {
             shown[format!("{}{TOKEN_SUFFIX}", side.value)] = token.to_value();
         }
         shown
-    }
-}
-
-impl FromYaml for LogFormat {
-    fn may_quote(text: &str) -> bool {
-        is_word(text, &["text", "json"])
-    }
-
-    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
-        match node.word(&["text", "json"], reading.findings)? {
-            "json" => Some(LogFormat::Json),
-            _ => Some(LogFormat::Text),
-        }
-    }
-
-    fn schema() -> Value {
-        json!({"enum": ["text", "json"]})
-    }
-
-    fn to_value(&self) -> Value {
-        json!(match self {
-            LogFormat::Text => "text",
-            LogFormat::Json => "json",
-        })
     }
 }
 
