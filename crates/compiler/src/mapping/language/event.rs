@@ -26,7 +26,8 @@ section! {
     EventSidesKeys is "`events`" {
         /// The side that sends.
         required from: Sender,
-        /// Where an event's name stands: `$.body.type` or `$.headers.x-event`. For the other side a header field, where not the body says it.
+        /// Where an event's name stands: `$.body.type` or `$.headers.x-event`. For the other side a
+        /// header field, where not the body says it.
         filled name: Names,
         at span: Span,
     }
@@ -52,7 +53,8 @@ section! {
         required names("event"): Names,
         /// What the body becomes: a shape, or `keep` where it is the same.
         optional body: EventBody,
-        /// The value in the body, such as `$.body.data.id`, that keeps events in order; by side where the other one sends them too.
+        /// The value in the body, such as `$.body.data.id`, that keeps events in order; by side
+        /// where the other one sends them too.
         optional key: EventKey,
         /// Why receivers of the other side are not told.
         optional drop: Text,
@@ -94,7 +96,8 @@ impl Read for EventKey {
 section! {
     /// Deduplication: identifies two events, one of each side, as the same event.
     Correlation is "`correlate`" {
-        /// Values in the body that receivers know, such as `$.body.note.id`: one, or several that are equal together.
+        /// Values in the body that receivers know, such as `$.body.note.id`: one, or several that
+        /// are equal together.
         required by: OneOrList<Text>,
         /// How long the one waits for the other: `90s`, `2m`, `1h`.
         required within: Text,

@@ -200,7 +200,8 @@ section! {
         optional over: ExprDecl,
         /// Fields that the shape cannot make up.
         default with: MapOf<ExprDecl>,
-        /// What follows for a value that the shape does not take: `drop`, `error` or a literal, or one of these for each side.
+        /// What follows for a value that the shape does not take: `drop`, `error` or a literal, or
+        /// one of these for each side.
         optional otherwise("else"): Anything,
         /// Literals instead of null, by member.
         default null_as: MapOf<Anything>,

@@ -54,14 +54,17 @@ section! {
         filled refuse: RefusePolicyDecl,
         /// Path prefix that selects a client's secondary account, with one `{variable}`.
         default scope: BySide<Text, 0>,
-        /// Hosts of a side besides the one at its own address, with the operations that each answers: `GET /files/{id}`,
+        /// Hosts of a side besides the one at its own address, with the operations that each
+        /// answers: `GET /files/{id}`,
         /// or a server as the contract gives it to operations.
         default hosts: EachSide<EntriesOf<HostDecl>>,
         /// What every call to a side has; a route that says something else of it wins.
         default send: EachSide<Sent>,
-        /// The sides that clients speak; both when left out. The other side's operations then need no route.
+        /// The sides that clients speak; both when left out. The other side's operations then need
+        /// no route.
         default serves: ServedSides = |_| [true, true],
-        /// What happens to operations that no route names: `refuse`, `forward` to the side's own service, or `keep` as they are.
+        /// What happens to operations that no route names: `refuse`, `forward` to the side's own
+        /// service, or `keep` as they are.
         default rest: RestBySide,
         /// Operations that are equal on both sides are pairs without being written.
         optional identical: Identical,
@@ -180,7 +183,8 @@ section! {
     TokensDecl is "`oauth`" {
         /// The form of the body; `form` unless said otherwise.
         optional body: BodyForm,
-        /// How the application shows who it is: `client_secret_basic`, `client_secret_post` or `none`.
+        /// How the application shows who it is: `client_secret_basic`, `client_secret_post` or
+        /// `none`.
         optional client_auth: ClientAuth,
         /// What a refresh carries besides the refresh token.
         optional refresh_sends: ListOf<RefreshExtra>,
@@ -342,13 +346,15 @@ section! {
 section! {
     /// The format of errors.
     Errors is "`errors`" {
-        /// What an error of the gateway looks like; `$text` stands for its text, `$status` for the status of the answer, `$kind` for the word for its kind.
+        /// What an error of the gateway looks like; `$text` stands for its text, `$status` for the
+        /// status of the answer, `$kind` for the word for its kind.
         required body: Anything,
         /// The type of the service's errors, in each contract.
         strict types: BothSides<Text>,
         /// Shape that turns one into the other, where they differ.
         optional shape: Text,
-        /// Statuses of the gateway's errors, where not the usual ones; or one status that every error is answered with.
+        /// Statuses of the gateway's errors, where not the usual ones; or one status that every
+        /// error is answered with.
         default status: ErrorStatuses,
         /// Reasons for the gateway's errors, instead of the engine's English.
         default text: ByErrorKind,
@@ -356,7 +362,8 @@ section! {
         default kind: ByErrorKind,
         /// What errors look like to clients of one side, where that is not what both have.
         default sides: BySide<SideErrors, 0>,
-        /// Answers of a side that are failures whatever their status says: the first that holds counts.
+        /// Answers of a side that are failures whatever their status says: the first that holds
+        /// counts.
         default failures: BySide<ListOf<FailureDecl>, 0>,
         at span: Span,
     }
@@ -416,7 +423,8 @@ fn by_error_kind(value: Value) -> Value {
 section! {
     /// Recognizes responses that are failures regardless of their status.
     FailureDecl is "a failure" {
-        /// Places such as `$.body.ok` or `$.headers.x-state`, each with its value or a list of values; all are there and hold.
+        /// Places such as `$.body.ok` or `$.headers.x-state`, each with its value or a list of
+        /// values; all are there and hold.
         filled when: MapOf<Alternatives>,
         /// The status that the answer is read as.
         required status: Status,
@@ -432,7 +440,8 @@ section! {
         required kind("type"): SettingType,
         /// What it is for, for the operator.
         required about: Text,
-        /// Used when the operator gives nothing; `null` for no value at all. Without it, the operator must give one.
+        /// Used when the operator gives nothing; `null` for no value at all. Without it, the
+        /// operator must give one.
         optional default: SettingDefault,
         /// The only texts that it may be.
         default values: ListOf<Text>,
@@ -465,10 +474,12 @@ section! {
         default headers: ListOf<Text>,
         /// What is declared of types of the contracts.
         default types: LinesBySide<EntriesOf<CompareType>, 0>,
-        /// Which reading of the same side shows what a write has changed: `GET /things/{id}`, with variables and places
+        /// Which reading of the same side shows what a write has changed: `GET /things/{id}`, with
+        /// variables and places
         /// such as `{$.answer.body.id}` in its address.
         default read_back: ReadBacks,
-        /// Members of a write's JSON body that its `read_back` shows at the same place with the same value. By them the
+        /// Members of a write's JSON body that its `read_back` shows at the same place with the
+        /// same value. By them the
         /// effect of a write that the other side did is compared with what its client asked for.
         default shows: ShownMembers,
     }

@@ -67,7 +67,8 @@ section! {
     FileDecl is "a mapping file" {
         /// Version of the language.
         filled version("mapping"): Version,
-        /// Lenses between a type of the old side and a type of the new one, by name; each works in both directions.
+        /// Lenses between a type of the old side and a type of the new one, by name; each works in
+        /// both directions.
         default shapes: EntriesOf<NamedShapeKeys>,
         /// How each operation of either side is answered.
         default routes: ListOf<RouteDecl>,

@@ -101,7 +101,8 @@ section! {
         optional default: Count<1, 100_000>,
         /// Most items of a page.
         optional maximum: Count<1, 100_000>,
-        /// Where the next page is told: `$.place` in the body, `link` for the header field `Link`, `{header: name}`, or `{link: $.place}` for a URL in the body.
+        /// Where the next page is told: `$.place` in the body, `link` for the header field `Link`,
+        /// `{header: name}`, or `{link: $.place}` for a URL in the body.
         optional next: NextPage,
         /// The member that says whether there are more items.
         optional more: PagedPlace,

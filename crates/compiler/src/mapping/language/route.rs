@@ -72,7 +72,8 @@ section! {
         default path: MapOf<Text>,
         /// Path variables whose values may hold escaped slashes (`%2F`).
         default allow_slash: ListOf<Text>,
-        /// Query parameters that are passed: names, or `{old: new}`; or what becomes of them instead.
+        /// Query parameters that are passed: names, or `{old: new}`; or what becomes of them
+        /// instead.
         default query: QueryRules,
         /// How both sides ask for pages, where they do it in different ways.
         optional paging: PagedRoute,
@@ -331,7 +332,8 @@ section! {
     ShapedBody is "a body" {
         /// Shape of each element: `[Name]`.
         required shape: ShapeUse,
-        /// What follows for an element that the shape does not take: `drop`, `error` or a literal, or one of these for each side.
+        /// What follows for an element that the shape does not take: `drop`, `error` or a literal,
+        /// or one of these for each side.
         optional otherwise("else"): Anything,
     }
     into ShapeUse: |ShapedBody { mut shape, otherwise }, _, reader| {

@@ -929,7 +929,8 @@ section! {
     TakeKeys is "a selection" {
         /// All matches as a list, or the first.
         strict take: TakeWord,
-        /// Takes the match whose member of this name is greatest; of several names, later ones decide between equals.
+        /// Takes the match whose member of this name is greatest; of several names, later ones
+        /// decide between equals.
         strict newest: OneOrList<Text>,
         /// Takes the matches that the page of this number shows.
         strict page: Text,
