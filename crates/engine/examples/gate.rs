@@ -121,16 +121,7 @@ struct Reading {
 }
 
 fn compare(reference: &Reading, other: &Reading) -> Comparison {
-    let finding = || Finding {
-        place: "$.value".to_owned(),
-        pattern: "$.value".to_owned(),
-        kind: FindingKind::Value,
-        cause: Cause::Upstream,
-        times: 1,
-        reference: None,
-        candidate: None,
-        detail: None,
-    };
+    let finding = || Finding::new("$.value", FindingKind::Value, Cause::Upstream);
     let findings = if reference == other { Vec::new() } else { vec![finding()] };
     Comparison { findings, ..Comparison::default() }
 }

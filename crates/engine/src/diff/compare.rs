@@ -54,20 +54,7 @@ pub fn compare(
 }
 
 fn no_answer(kind: FindingKind, cause: Cause, detail: &str) -> Finding {
-    Finding { detail: Some(detail.to_owned()), ..at("answer", kind, cause) }
-}
-
-fn at(place: &str, kind: FindingKind, cause: Cause) -> Finding {
-    Finding {
-        place: place.to_owned(),
-        pattern: place.to_owned(),
-        kind,
-        cause,
-        times: 1,
-        reference: None,
-        candidate: None,
-        detail: None,
-    }
+    Finding { detail: Some(detail.to_owned()), ..Finding::new("answer", kind, cause) }
 }
 
 fn answers<'a>(
@@ -82,7 +69,7 @@ fn answers<'a>(
         walk.keep(Finding {
             reference: sample(reference.status),
             candidate: sample(candidate.status),
-            ..at("status", FindingKind::Status, Cause::from_copy(&rules.origin))
+            ..Finding::new("status", FindingKind::Status, Cause::from_copy(&rules.origin))
         });
     }
     // A success and an error differ everywhere; the status alone describes the difference.
@@ -110,7 +97,7 @@ fn headers(walk: &mut Walk<'_>, rules: &OperationRules, reference: &HeaderMap, c
         let finding = Finding {
             reference: sample(&wanted),
             candidate: sample(&found),
-            ..at(&format!("header {name}"), FindingKind::Header, Cause::no_line(&rules.origin))
+            ..Finding::new(&format!("header {name}"), FindingKind::Header, Cause::no_line(&rules.origin))
         };
         walk.keep(finding);
     }
@@ -175,7 +162,7 @@ fn bodies<'a>(
                 sample(walk.redactor, root, wanted, &wanted_content),
                 sample(walk.redactor, root, found, &found_content),
             );
-            walk.keep(Finding { reference, candidate, ..at("$", kind, around) });
+            walk.keep(Finding { reference, candidate, ..Finding::new("$", kind, around) });
         }
     }
 }

@@ -34,6 +34,22 @@ pub struct Finding {
     pub detail: Option<String>,
 }
 
+impl Finding {
+    /// Creates a finding at a single place, without values.
+    pub fn new(place: &str, kind: FindingKind, cause: Cause) -> Finding {
+        Finding {
+            place: place.to_owned(),
+            pattern: place.to_owned(),
+            kind,
+            cause,
+            times: 1,
+            reference: None,
+            candidate: None,
+            detail: None,
+        }
+    }
+}
+
 impl fmt::Display for Finding {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nothing = "nothing".to_owned();

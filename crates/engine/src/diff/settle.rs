@@ -165,16 +165,7 @@ mod tests {
 
     fn compare(reference: &Pair, candidate: &Pair) -> Comparison {
         let members = [("$.a", reference.0 != candidate.0), ("$.b", reference.1 != candidate.1)];
-        let finding = |place: &str| Finding {
-            place: place.to_owned(),
-            pattern: place.to_owned(),
-            kind: FindingKind::Value,
-            cause: Cause::Upstream,
-            times: 1,
-            reference: None,
-            candidate: None,
-            detail: None,
-        };
+        let finding = |place: &str| Finding::new(place, FindingKind::Value, Cause::Upstream);
         let differing = members.iter().filter(|(_, is_different)| *is_different);
         Comparison { findings: differing.map(|(place, _)| finding(place)).collect(), ..Comparison::default() }
     }

@@ -510,12 +510,24 @@ mod tests {
     /// Simulates a rollout of `calls` calls, one per minute, with the true rate of differences
     /// `rate(stage)` and a decision after every call.
     fn roll_out(gate: &Gate, seed: u64, calls: u64, rate: impl Fn(Stage) -> f64) -> Rollout {
+        roll_out_observed(gate, seed, calls, |random, stage| Some(random.f64() < rate(stage)))
+    }
+
+    /// Like [`roll_out`]; `observe` returns whether a call differs, or `None` if it is no evidence.
+    fn roll_out_observed(
+        gate: &Gate,
+        seed: u64,
+        calls: u64,
+        observe: impl Fn(&mut fastrand::Rng, Stage) -> Option<bool>,
+    ) -> Rollout {
         let mut random = fastrand::Rng::with_seed(seed);
         let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
         let mut rollout = Rollout { end: stage, promotions: 0, rollbacks: 0, first_promotion: None };
         for call in 1..=calls {
-            seen.answers.compared += 1;
-            seen.answers.different += u64::from(random.f64() < rate(stage));
+            if let Some(differs) = observe(&mut random, stage) {
+                seen.answers.compared += 1;
+                seen.answers.different += u64::from(differs);
+            }
             let step = gate.step(stage, seen, (call - entered) * 60_000);
             let to = match step {
                 Transition::None(_) => continue,
@@ -610,34 +622,15 @@ mod tests {
     /// A rollout over services that reset one call in twenty. A reset call is repeated once; after
     /// a second reset it is no evidence. With a defect, a share of the calls differs.
     fn roll_out_under_resets(gate: &Gate, seed: u64, calls: u64, defect: f64) -> Rollout {
-        let mut random = fastrand::Rng::with_seed(seed);
-        let (mut stage, mut seen, mut entered) = (Stage::Shadow, Counted::default(), 0);
-        let mut rollout = Rollout { end: stage, promotions: 0, rollbacks: 0, first_promotion: None };
-        for call in 1..=calls {
+        roll_out_observed(gate, seed, calls, |random, stage| {
             let mut is_lost = || random.f64() < 0.05 && random.f64() < 0.05;
-            if !is_lost() && !is_lost() {
-                seen.answers.compared += 1;
-                // The defect affects the canary's clients only; otherwise the operation would stay
-                // in the shadow.
-                let is_defect = stage != Stage::Shadow && random.f64() < defect;
-                seen.answers.different += u64::from(is_defect);
+            if is_lost() || is_lost() {
+                return None;
             }
-            let to = match gate.step(stage, seen, (call - entered) * 60_000) {
-                Transition::None(_) => continue,
-                Transition::Promote { to } => {
-                    rollout.promotions += 1;
-                    rollout.first_promotion.get_or_insert(call);
-                    to
-                }
-                Transition::RollBack { to } => {
-                    rollout.rollbacks += 1;
-                    to
-                }
-            };
-            (stage, seen, entered) = (to, Counted::default(), call);
-        }
-        rollout.end = stage;
-        rollout
+            // The defect affects the canary's clients only; otherwise the operation would stay in
+            // the shadow.
+            Some(stage != Stage::Shadow && random.f64() < defect)
+        })
     }
 
     #[test]
