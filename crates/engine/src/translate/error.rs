@@ -111,7 +111,7 @@ impl fmt::Display for TranslateError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(out, "{}: {}", self.place, self.cause)?;
         match &self.origin {
-            Some(origin) => write!(out, " ({}:{})", origin.file, origin.line),
+            Some(origin) => write!(out, " ({origin})"),
             None => Ok(()),
         }
     }

@@ -72,7 +72,7 @@ pub struct Problem {
 
 impl fmt::Display for Problem {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(out, "{}:{}: {}", self.origin.file, self.origin.line, self.what)?;
+        write!(out, "{}: {}", self.origin, self.what)?;
         self.differences.iter().try_for_each(|difference| write!(out, "\n    {difference}"))
     }
 }

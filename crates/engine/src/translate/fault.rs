@@ -115,7 +115,7 @@ impl fmt::Display for Fault {
             write!(out, ", calling {operation}")?;
         }
         match &self.origin {
-            Some(origin) => write!(out, " ({}:{})", origin.file, origin.line),
+            Some(origin) => write!(out, " ({origin})"),
             None => Ok(()),
         }
     }
