@@ -226,14 +226,19 @@ impl Reloader {
             let (shadow, started) = Shadow::start(stack.store.clone(), config.shadow).await?;
             (stack.shadow, workers) = (shadow, Some(started));
         }
+        // A new key is enrolled last: with it in the store, a gateway with the running configuration
+        // would not start again. Another gateway may have sealed with it already.
         if let Some(keys) = &keys {
-            stack.store.set_keys(keys).await.map_err(ReloadError::Keys)?;
+            stack.store.accept_keys(keys).await.map_err(ReloadError::Keys)?;
         }
         let clients = config.clients.iter().map(client_of).collect();
         warn_of(self.shared.registry.ensure(clients).await?);
+        if let Some(keys) = &keys {
+            stack.store.set_keys(keys).await.map_err(ReloadError::Keys)?;
+        }
 
-        // Everything below is infallible. A reload that fails above has changed at most the store's
-        // keys and the configured clients.
+        // Everything below is infallible. A reload that fails above has changed at most the configured
+        // clients.
         let shared = &self.shared;
         if let Some(endpoint) = endpoint {
             shared.registry.set_endpoint(endpoint.clone());

@@ -10,8 +10,11 @@ use switchback::app::{RunningApp, StartOptions};
 use switchback::config::{self, Environment};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_gateway::clock::Clock;
+use switchback_gateway::secret::Secret;
 use switchback_gateway::server::Inherited;
-use switchback_gateway::store::seal::SealingKey;
+use switchback_gateway::store::seal::{KeyRing, SealingKey};
+use switchback_gateway::store::{GrantFlow, MissingStore, Store};
+use switchback_gateway::token::NewClient;
 use switchback_sandbox::{Options, Sandbox};
 
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -203,6 +206,43 @@ async fn whatever_is_wrong_the_old_pack_goes_on_serving() {
     }
     let status = running.after(|running| running.app.reload()).await;
     assert!(status.pack.last_reload.as_ref().is_some_and(|outcome| outcome.succeeded), "mended: {status:?}");
+    running.app.shutdown().await;
+}
+
+/// A store with a key that the configuration of before lacks would not open at the next start.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reload_that_fails_at_its_clients_enrols_no_key() {
+    let running = Running::start(false).await;
+    let config = std::fs::read_to_string(running.file("switchback.yaml")).unwrap();
+    let key = config.lines().find_map(|line| line.strip_prefix("key: ")).expect("there is a key");
+    let taken = Secret::from("the-token-of-somebody-else");
+    let other = NewClient {
+        name: "other".to_owned(),
+        company: None,
+        tokens: vec![taken.clone().into()],
+        credentials: Vec::new(),
+        flow: GrantFlow::default(),
+        app: None,
+        refresh_token: None,
+    };
+    running.app.registry().add(other).await.expect("a client is added");
+    let second = SealingKey::generate();
+    running.edit("switchback.yaml", &format!("key: {key}"), &format!("key: [{}, {key}]", second.expose()));
+    let client = format!("clients: [{{ name: late, v2_token: {} }}, ", taken.expose());
+    running.edit("switchback.yaml", "clients: [", &client);
+    let opens_with = async |keys: &[Secret<String>]| {
+        let keys = KeyRing::parse(keys).expect("keys");
+        let url = format!("sqlite:{}", running.file("store.db").display());
+        Store::open(&url, keys, Clock::machine(), MissingStore::Refuse).await.is_ok()
+    };
+    let first = Secret::from(key);
+    for (token, is_applied) in [(taken.expose().as_str(), false), ("the-token-of-nobody-else", true)] {
+        running.edit("switchback.yaml", taken.expose(), token);
+        let status = running.after(|running| running.app.reload()).await;
+        let outcome = status.pack.last_reload.clone().expect("it was tried");
+        assert_eq!(outcome.succeeded, is_applied, "{outcome:?}");
+        assert_eq!(opens_with(std::slice::from_ref(&first)).await, !is_applied, "{token}");
+    }
     running.app.shutdown().await;
 }
 

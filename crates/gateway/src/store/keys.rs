@@ -104,6 +104,18 @@ pub struct Resealed {
 }
 
 impl Store {
+    /// Opens values with these keys too. Values are sealed as before, and the store is unchanged.
+    /// The ring must contain every key of the store.
+    ///
+    /// # Errors
+    ///
+    /// The ring lacks a key of the store, or the database fails.
+    pub async fn accept_keys(&self, keys: &KeyRing) -> Result<(), StoreError> {
+        verify(&self.db, keys).await?;
+        self.keys.accept(keys);
+        Ok(())
+    }
+
     /// Replaces the keys: the newest seals, all open. The ring must contain every key of the store;
     /// otherwise the keys are unchanged.
     ///

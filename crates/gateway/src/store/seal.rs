@@ -180,6 +180,17 @@ impl KeyRing {
         self.0.store(other.0.load_full());
     }
 
+    /// Adds the keys of `other` behind its own.
+    pub(super) fn accept(&self, other: &KeyRing) {
+        let mut keys = Vec::clone(&self.0.load());
+        for key in other.0.load().iter() {
+            if keys.iter().all(|known| known.id != key.id) {
+                keys.push(key.clone());
+            }
+        }
+        self.0.store(Arc::new(keys));
+    }
+
     /// Returns whether the ring contains the key called `id` (as [`KeyId`] displays it).
     pub fn holds(&self, id: &str) -> bool {
         self.0.load().iter().any(|key| key.id.to_string() == id)

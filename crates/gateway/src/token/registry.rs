@@ -202,7 +202,6 @@ impl Registry {
     ///
     /// A name, a side or a token is invalid, or the store fails.
     pub async fn ensure(&self, configured: Vec<NewClient>) -> Result<Vec<(String, Ensured)>, RegistryError> {
-        self.set_configured(configured.iter().map(|client| client.name.clone()));
         let mut left_alone = Vec::new();
         for together in configured.chunks(ENSURED_TOGETHER) {
             let marked = together.iter().map(|wanted| {
@@ -216,6 +215,7 @@ impl Registry {
             let not_done = together.iter().zip(ensured).filter(|(_, ensured)| *ensured != Ensured::Done);
             left_alone.extend(not_done.map(|(wanted, ensured)| (wanted.name.clone(), ensured)));
         }
+        self.set_configured(configured.into_iter().map(|client| client.name));
         Ok(left_alone)
     }
 
