@@ -13,7 +13,7 @@ use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
 use switchback_gateway::events::readers::Readers;
 use switchback_gateway::events::receive::Intake;
-use switchback_gateway::events::{OwnEvents, Receiver, Receivers};
+use switchback_gateway::events::{EventParts, OwnEvents, Receiver, Receivers};
 use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
@@ -255,35 +255,27 @@ pub(super) fn events(
             .map(|own| OwnEvents { path: own.path.value.clone(), verify: own.verify.clone() }),
     };
     let receivers = Receivers::new(config.events.receivers.iter().map(receiver).collect());
-    let (settings, queued) = (config.events.settings, Arc::new(Notify::new()));
+    let settings = config.events.settings;
     let places = count(config.limits.requests_per_client);
-    let intake = Intake {
-        receivers: receivers.clone(),
+    let parts = EventParts {
+        receivers,
         settings,
         program: Arc::clone(&stack.program),
         store: stack.store.clone(),
-        memory: stack.memory.part(config.limits.held_bytes_all),
         clock: stack.clock.clone(),
+        dual: dual.clone(),
+        queued: Arc::new(Notify::new()),
+    };
+    let deliverer = (!parts.receivers.is_empty()).then(|| Deliverer::new(parts.clone())).transpose();
+    let intake = Intake {
+        parts,
+        memory: stack.memory.part(config.limits.held_bytes_all),
         body_timeout: stack.limits.request_body_timeout,
         // Bound the readers by the memory for event bodies.
         readers: Readers::new(places.min(bytes(config.limits.held_bytes_all / settings.body_bytes.max(1)))),
         places: Arc::new(Semaphore::new(places)),
-        dual: dual.clone(),
-        queued: Arc::clone(&queued),
     };
-    if receivers.is_empty() {
-        return Ok((intake, None));
-    }
-    let deliverer = Deliverer::new(
-        receivers,
-        settings,
-        Arc::clone(&stack.program),
-        stack.store.clone(),
-        stack.clock.clone(),
-        dual.clone(),
-        queued,
-    );
-    Ok((intake, Some(deliverer.map_err(StartError::Events)?)))
+    Ok((intake, deliverer.map_err(StartError::Events)?))
 }
 
 /// Describes the program: every front with its routes, phases, upstreams and announcements. The

@@ -11,6 +11,7 @@ use http::{Method, header};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{ClientBuilder, RequestBuilder, Url};
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 
 /// A client of one service. Clones share its connections.
@@ -30,6 +31,12 @@ pub enum HttpClientError {
     /// reqwest cannot build the client.
     #[error("{0}")]
     Client(reqwest::Error),
+}
+
+/// Returns whether the host of a URL is this machine.
+pub(crate) fn is_loopback(host: Option<&str>) -> bool {
+    let host = host.unwrap_or_default().trim_matches(['[', ']']);
+    host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The address of a service and its TLS settings.

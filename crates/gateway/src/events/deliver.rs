@@ -6,20 +6,18 @@
 //! means that the receiver no longer accepts events (Standard Webhooks); the event becomes a dead
 //! letter at once.
 
-use super::dual::EventsDual;
-use super::{EventSettings, Receivers};
-use crate::clock::Clock;
-use crate::proxy::program::CurrentProgram;
+use super::EventParts;
+use super::translate::{EventError, translate};
+use crate::http_client::is_loopback;
 use crate::store::seal::random;
-use crate::store::{LeasedEvent, Store, StoreError};
+use crate::store::{LeasedEvent, StoreError};
 use crate::telemetry::metrics;
-use http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::translate::{Env, document};
-use switchback_json::Limits;
+use switchback_engine::translate::Env;
 use switchback_plan::Events;
-use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::task::TaskTracker;
 
 /// Interval for polling the queue, which another gateway may have filled.
@@ -32,18 +30,12 @@ const LEASE_MORE: Duration = Duration::from_secs(15);
 /// Delivers events.
 #[derive(Clone)]
 pub struct Deliverer {
-    receivers: Receivers,
-    settings: EventSettings,
-    program: CurrentProgram,
-    store: Store,
-    clock: Clock,
-    dual: EventsDual,
+    parts: EventParts,
     http: reqwest::Client,
     /// A client for receivers on this machine, without a proxy.
     near: reqwest::Client,
     /// The owner of this process's leases.
     owner: Arc<str>,
-    queued: Arc<Notify>,
     places: Arc<Semaphore>,
     /// Running deliveries.
     tasks: TaskTracker,
@@ -64,15 +56,8 @@ impl Deliverer {
     ///
     /// # Errors
     /// The HTTP client cannot be built.
-    pub fn new(
-        receivers: Receivers,
-        settings: EventSettings,
-        program: CurrentProgram,
-        store: Store,
-        clock: Clock,
-        dual: EventsDual,
-        queued: Arc<Notify>,
-    ) -> Result<Deliverer, reqwest::Error> {
+    pub fn new(parts: EventParts) -> Result<Deliverer, reqwest::Error> {
+        let settings = parts.settings;
         // Fails if another crate has installed a provider already, which is fine: ring is the only
         // one that this program is built with.
         let _ = rustls::crypto::ring::default_provider().install_default();
@@ -86,36 +71,24 @@ impl Deliverer {
         };
         let (http, near) = (client().build()?, client().no_proxy().build()?);
         let owner: String = random::<16>().iter().map(|byte| format!("{byte:02x}")).collect();
-        Ok(Deliverer {
-            receivers,
-            settings,
-            program,
-            store,
-            clock,
-            dual,
-            http,
-            near,
-            owner: owner.into(),
-            queued,
-            places: Arc::new(Semaphore::new(settings.deliveries)),
-            tasks: TaskTracker::new(),
-        })
+        let places = Arc::new(Semaphore::new(settings.deliveries));
+        Ok(Deliverer { parts, http, near, owner: owner.into(), places, tasks: TaskTracker::new() })
     }
 
     /// Delivers events until dropped. Leases of running deliveries then expire.
     pub async fn run(self) {
-        if let Err(error) = self.store.events_release().await {
+        if let Err(error) = self.parts.store.events_release().await {
             tracing::warn!(%error, "leases of an earlier gateway stay until they end");
         }
         loop {
-            if let Err(error) = self.dual.look(&self.program.load_full()).await {
+            if let Err(error) = self.parts.dual.look(&self.parts.program.load_full()).await {
                 tracing::warn!(%error, "events that wait for the other version's cannot be read");
             }
             match self.look().await {
                 Ok(true) => {}
                 Ok(false) => {
                     tokio::select! {
-                        () = self.queued.notified() => {}
+                        () = self.parts.queued.notified() => {}
                         () = tokio::time::sleep(LOOK) => {}
                     }
                 }
@@ -144,8 +117,8 @@ impl Deliverer {
         if places.is_empty() {
             return Ok(false);
         }
-        let lease = self.settings.timeout + LEASE_MORE;
-        let claimed = self.store.events_claim(&self.owner, lease, places.len()).await?;
+        let lease = self.parts.settings.timeout + LEASE_MORE;
+        let claimed = self.parts.store.events_claim(&self.owner, lease, places.len()).await?;
         let found = !claimed.is_empty();
         for (event, place) in claimed.into_iter().zip(places) {
             let this = self.clone();
@@ -157,8 +130,8 @@ impl Deliverer {
 
     /// Updates the metrics of queued events.
     async fn count(&self) -> Result<(), StoreError> {
-        let counts = self.store.event_counts().await?;
-        for receiver in self.receivers.names() {
+        let counts = self.parts.store.event_counts().await?;
+        for receiver in self.parts.receivers.names() {
             let of = counts.iter().find(|count| count.receiver == receiver);
             metrics::events_waiting(receiver, of.map_or((0, 0), |count| (count.pending, count.dead)));
         }
@@ -170,16 +143,18 @@ impl Deliverer {
         let (id, receiver, name) = (event.id.as_str(), event.receiver.as_str(), event.name.as_str());
         let tries = event.attempts + 1;
         let tried = match tried {
-            Tried::Failed(why, _) if tries >= self.settings.attempts => Tried::Dead(why),
+            Tried::Failed(why, _) if tries >= self.parts.settings.attempts => Tried::Dead(why),
             tried => tried,
         };
         let noted = match &tried {
-            Tried::Delivered | Tried::Dropped => self.store.event_delivered(id, &self.owner).await.map(drop),
+            Tried::Delivered | Tried::Dropped => {
+                self.parts.store.event_delivered(id, &self.owner).await.map(drop)
+            }
             Tried::Failed(why, wait) => {
                 let wait = wait.unwrap_or_default().max(self.pause(event.attempts));
-                self.store.event_failed(id, &self.owner, why, Some(wait)).await
+                self.parts.store.event_failed(id, &self.owner, why, Some(wait)).await
             }
-            Tried::Dead(why) => self.store.event_failed(id, &self.owner, why, None).await,
+            Tried::Dead(why) => self.parts.store.event_failed(id, &self.owner, why, None).await,
         };
         match &tried {
             Tried::Delivered => metrics::event(receiver, "delivered"),
@@ -212,39 +187,39 @@ impl Deliverer {
         }
         drop(place);
         // The next event with the same key may be due now.
-        self.queued.notify_one();
+        self.parts.queued.notify_one();
     }
 
     /// Returns the pause before the next attempt: it doubles from `retry_first` to `retry_max`,
     /// with a random factor between one half and 1.
     fn pause(&self, attempts: u32) -> Duration {
-        let pause = self.settings.retry_first.saturating_mul(2_u32.saturating_pow(attempts.min(30)));
-        let pause = pause.min(self.settings.retry_max);
+        let pause = self.parts.settings.retry_first.saturating_mul(2_u32.saturating_pow(attempts.min(30)));
+        let pause = pause.min(self.parts.settings.retry_max);
         pause / 2 + pause.mul_f64(fastrand::f64() / 2.0)
     }
 
     async fn attempt(&self, event: &LeasedEvent) -> Tried {
-        let Some(receiver) = self.receivers.receiver(&event.receiver) else {
+        let Some(receiver) = self.parts.receivers.receiver(&event.receiver) else {
             return Tried::Failed("the configuration has no receiver of this name".to_owned(), None);
         };
-        let program = self.program.load_full();
+        let program = self.parts.program.load_full();
         let Some(events) = &program.pack().events else {
             return Tried::Dead("the pack carries no events".to_owned());
         };
         let (told, body) = match event.is_own {
             // The receiver accepts the event in its original form.
             true => (event.name.as_str(), event.body.expose().clone()),
-            false => match translate(event, events, &Env::new(program.settings())) {
-                Ok(Some(translated)) => translated,
-                Ok(None) => return Tried::Dropped,
-                Err(why) => return Tried::Dead(why),
+            false => match translate_event(event, events, &Env::new(program.settings())) {
+                Ok(translated) => translated,
+                Err(EventError::Dropped) => return Tried::Dropped,
+                Err(why) => return Tried::Dead(why.to_string()),
             },
         };
         // A message without an id of its own uses its queue id, which is the same for every
         // attempt.
         let message = event.message.as_deref().unwrap_or(&event.id);
         let mut headers = match &receiver.sign {
-            Some(sign) => sign.sign(message, &body, self.clock.unix_ms()),
+            Some(sign) => sign.sign(message, &body, self.parts.clock.unix_ms()),
             None => HeaderMap::new(),
         };
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
@@ -254,7 +229,7 @@ impl Deliverer {
         {
             headers.insert(name, value);
         }
-        let http = if is_loopback(&receiver.url) { &self.near } else { &self.http };
+        let http = if is_loopback(receiver.url.host()) { &self.near } else { &self.http };
         let sent = http.post(receiver.url.to_string()).headers(headers).body(body).send().await;
         match sent {
             Ok(answer) => classify(answer.status(), answer.headers()),
@@ -265,24 +240,15 @@ impl Deliverer {
     }
 }
 
-/// Returns the receiver's name for an event and its translated body. Returns `None` if receivers do
-/// not get this event.
-fn translate<'e>(
+/// Returns the receiver's name for an event and its translated body.
+fn translate_event<'e>(
     event: &LeasedEvent,
     events: &'e Events,
     env: &Env<'_>,
-) -> Result<Option<(&'e str, Vec<u8>)>, String> {
-    let route = events.route(&event.name);
-    let route = route.ok_or_else(|| "the pack knows no event of this name".to_owned())?;
-    let Some(told) = route.delivered() else { return Ok(None) };
-    let mut body = Vec::with_capacity(event.body.expose().len());
-    match document(&told.body.op, event.body.expose(), env, &Limits::DOCUMENT, &mut body) {
-        Ok(()) => Ok(Some((told.name, body))),
-        Err(error) => {
-            let (file, line) = (&route.origin.file, route.origin.line);
-            Err(format!("it cannot be translated: {error} ({file}:{line})"))
-        }
-    }
+) -> Result<(&'e str, Vec<u8>), EventError> {
+    let route = events.route(&event.name).ok_or(EventError::Unknown)?;
+    let told = route.delivered().ok_or(EventError::Dropped)?;
+    Ok((told.name, translate(route, &told, event.body.expose(), env)?))
 }
 
 fn classify(status: StatusCode, headers: &HeaderMap) -> Tried {
@@ -300,9 +266,3 @@ fn classify(status: StatusCode, headers: &HeaderMap) -> Tried {
 
 /// Upper bound for `Retry-After` in seconds.
 const RETRY_AFTER_SECONDS_MAX: u64 = 3600;
-
-fn is_loopback(url: &Uri) -> bool {
-    let host = url.host().unwrap_or_default();
-    let address = host.trim_start_matches('[').trim_end_matches(']').parse::<std::net::IpAddr>();
-    host == "localhost" || address.is_ok_and(|address| address.is_loopback())
-}

@@ -8,6 +8,7 @@
 //! not arrive in time is counted separately.
 
 use super::Receiver;
+use super::translate::{EventError, translate};
 use crate::proxy::program::{Program, ServedEvents};
 use crate::shadow::{Done, Job, JobResult, JobSubject, Phase, Shadow, Subject, roll_of};
 use crate::store::{Met, Store, StoreError, Unpaired};
@@ -16,7 +17,7 @@ use http::HeaderMap;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{BufferedAnswer, Candidate, SkipReason, View};
-use switchback_engine::translate::{Env, document};
+use switchback_engine::translate::Env;
 use switchback_json::{Limits, Value};
 use switchback_plan::{Correlate, EventRoute, Events};
 
@@ -37,7 +38,7 @@ pub(super) struct Decided<'p> {
     pub(super) is_delivered: bool,
     pub(super) pair: Option<EventPairLookup<'p>>,
     /// The reason why the event cannot be compared, if it was selected for comparison.
-    pub(super) untranslated: Option<(Subject, String)>,
+    pub(super) untranslated: Option<(Subject, EventError)>,
 }
 
 /// Identifies the partner of an event on the other side.
@@ -124,9 +125,9 @@ impl EventsDual {
     }
 
     /// Records an event that could not be translated to the receivers' form.
-    pub(super) fn count_untranslated(&self, subject: Subject, why: String) {
+    pub(super) fn count_untranslated(&self, subject: Subject, why: EventError) {
         let nothing = BufferedAnswer::default();
-        self.compare(subject, nothing, Candidate::Untranslated { what: why });
+        self.compare(subject, nothing, Candidate::Untranslated { what: why.to_string() });
     }
 
     /// Compares two paired events.
@@ -267,16 +268,15 @@ fn bare(
 }
 
 /// Translates an event to the receivers' form.
-fn translate_body(program: &Program, route: &EventRoute, body: &[u8]) -> Result<(Vec<u8>, Value), String> {
-    let told = route.delivered().ok_or_else(|| "nobody is told of it".to_owned())?;
-    let mut made = Vec::with_capacity(body.len());
-    let translated =
-        document(&told.body.op, body, &Env::new(program.settings()), &Limits::DOCUMENT, &mut made);
-    translated.map_err(|error| {
-        format!("it cannot be translated: {error} ({}:{})", route.origin.file, route.origin.line)
-    })?;
-    let value = Value::parse(&made, &Limits::DOCUMENT).map_err(|error| error.to_string())?;
-    Ok((made, value))
+fn translate_body(
+    program: &Program,
+    route: &EventRoute,
+    body: &[u8],
+) -> Result<(Vec<u8>, Value), EventError> {
+    let told = route.delivered().ok_or(EventError::Dropped)?;
+    let translated = translate(route, &told, body, &Env::new(program.settings()))?;
+    let value = Value::parse(&translated, &Limits::DOCUMENT)?;
+    Ok((translated, value))
 }
 
 /// Returns the correlation values of an event as JSON: `7` and `"7"` are different keys. Returns

@@ -13,12 +13,18 @@ pub mod dual;
 pub mod readers;
 pub mod receive;
 pub mod signature;
+mod translate;
 
+use crate::clock::Clock;
+use crate::proxy::program::CurrentProgram;
+use crate::store::Store;
+use dual::EventsDual;
 use http::Uri;
 use signature::Signature;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use tokio::sync::Notify;
 
 /// A receiver of events and the sources of its events.
 #[derive(Debug)]
@@ -73,6 +79,25 @@ pub struct EventSettings {
     pub pairs: u64,
     /// Maximum total size of their bodies, in bytes.
     pub pairs_bytes: u64,
+}
+
+/// What receiving and delivering share.
+#[derive(Clone)]
+pub struct EventParts {
+    /// The receivers, by path.
+    pub receivers: Receivers,
+    /// Limits of queue, body, signature and delivery.
+    pub settings: EventSettings,
+    /// The current program, whose pack names and translates the events.
+    pub program: CurrentProgram,
+    /// Stores events before they are acknowledged.
+    pub store: Store,
+    /// Provides the current time for signatures.
+    pub clock: Clock,
+    /// Compares events of both sides.
+    pub dual: EventsDual,
+    /// Notified when an event is ready for delivery.
+    pub queued: Arc<Notify>,
 }
 
 /// All receivers, by path.

@@ -1,20 +1,16 @@
 //! Receives a service's events on the client port. It precedes the fronts, so that a front may be
 //! at `/`. A message is acknowledged only once it is durable; otherwise its sender retries.
 
-use super::dual::{Came, Decided, EventsDual};
+use super::dual::{Came, Decided};
 use super::readers::Readers;
 use super::signature::SignatureError;
-use super::{EventSender, EventSettings, Receiver, Receivers};
+use super::{EventParts, EventSender, Receiver};
 use crate::body::{Body, BodyTimeout};
-use crate::clock::Clock;
 use crate::error::{ErrorKind, ErrorSide};
 use crate::memory::Memory;
 use crate::proxy::Response;
 use crate::proxy::compose::buffered::buffer;
-use crate::proxy::program::CurrentProgram;
-use crate::store::{
-    EnqueueResult, NewEvent, PairBounds, PairLookup, PairedEvent, QueueBounds, Store, StoreError,
-};
+use crate::store::{EnqueueResult, NewEvent, PairBounds, PairLookup, PairedEvent, QueueBounds, StoreError};
 use crate::telemetry::metrics;
 use futures_util::future::{BoxFuture, Either};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, header};
@@ -23,34 +19,22 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Becomes, EventName};
-use tokio::sync::{Notify, Semaphore};
+use tokio::sync::Semaphore;
 use tower::Service;
 
 /// Settings and services for receiving events. Clones share them.
 #[derive(Clone)]
 pub struct Intake {
-    /// The receivers, by path.
-    pub receivers: Receivers,
-    /// Limits of queue, body and signature.
-    pub settings: EventSettings,
-    /// The current program, whose pack names the events.
-    pub program: CurrentProgram,
-    /// Stores events before they are acknowledged.
-    pub store: Store,
+    /// What delivery uses too.
+    pub parts: EventParts,
     /// The budget for bodies while they are read.
     pub memory: Memory,
-    /// Provides the current time for signature checks.
-    pub clock: Clock,
     /// The minimum throughput of a sender; slower ones are rejected.
     pub body_timeout: BodyTimeout,
     /// Limits concurrent reads of unverified messages.
     pub readers: Readers,
     /// Limits concurrent writes of verified messages.
     pub places: Arc<Semaphore>,
-    /// Compares events of both sides.
-    pub dual: EventsDual,
-    /// Notified when an event is ready for delivery.
-    pub queued: Arc<Notify>,
 }
 
 /// Receives events at their paths and forwards all other requests to `inner`.
@@ -63,7 +47,7 @@ pub(crate) struct Receiving<S> {
 impl<S> Receiving<S> {
     /// Wraps a service. Without receivers every request is forwarded.
     pub(crate) fn new(inner: S, intake: Intake) -> Receiving<S> {
-        let intake = (!intake.receivers.is_empty()).then(|| Arc::new(intake));
+        let intake = (!intake.parts.receivers.is_empty()).then(|| Arc::new(intake));
         Receiving { inner, intake }
     }
 
@@ -87,7 +71,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let at = self.intake.as_ref().and_then(|intake| {
-            let (receiver, sender) = intake.receivers.at(request.uri().path())?;
+            let (receiver, sender) = intake.parts.receivers.at(request.uri().path())?;
             Some((Arc::clone(intake), Arc::clone(receiver), sender))
         });
         match at {
@@ -204,7 +188,7 @@ impl Intake {
             return ReceiveResult::Coded;
         }
         let body = body.with_timeout(self.body_timeout);
-        let reading = buffer(body, ErrorSide::Client, self.settings.body_bytes, self.memory.share());
+        let reading = buffer(body, ErrorSide::Client, self.parts.settings.body_bytes, self.memory.share());
         let Some(held) = self.readers.enter().wait_for(reading).await else {
             return ReceiveResult::Busy("it came too slowly while others came");
         };
@@ -222,7 +206,12 @@ impl Intake {
             (EventSender::Own, Some(own)) => &own.verify,
             _ => &receiver.verify,
         };
-        let checked = verify.check(&head.headers, &held.bytes, self.clock.unix_ms(), self.settings.tolerance);
+        let checked = verify.check(
+            &head.headers,
+            &held.bytes,
+            self.parts.clock.unix_ms(),
+            self.parts.settings.tolerance,
+        );
         match checked {
             Err(refused) => ReceiveResult::Unsigned(refused),
             Ok(message) => {
@@ -243,7 +232,7 @@ impl Intake {
         message: Option<&str>,
     ) -> ReceiveResult {
         let is_own = sender == EventSender::Own;
-        let program = self.program.load_full();
+        let program = self.parts.program.load_full();
         let Some(events) = &program.pack().events else {
             return ReceiveResult::Busy("the pack carries no events");
         };
@@ -261,7 +250,8 @@ impl Intake {
         let key = route.map(|route| if is_own { &route.own_key } else { &route.key });
         let key = key.filter(|key| !key.is_empty()).and_then(|key| key_of(key, &value));
         let came = Came { receiver, is_own, message, body, value: &value };
-        let Decided { is_delivered, pair, untranslated } = self.dual.decide(&program, events, route, &came);
+        let Decided { is_delivered, pair, untranslated } =
+            self.parts.dual.decide(&program, events, route, &came);
         let knowledge = program.events().map(|served| Arc::clone(served.knowledge.pack_hash()));
         // The side that receivers know may send what the pack says nothing of.
         let dead = (route.is_none() && !is_own).then_some("the pack knows no event of this name");
@@ -280,25 +270,28 @@ impl Intake {
                 body: pair.body.as_deref(),
                 pack: knowledge.as_deref().unwrap_or_default(),
                 within: pair.within,
-                bounds: PairBounds { events_max: self.settings.pairs, bytes_max: self.settings.pairs_bytes },
+                bounds: PairBounds {
+                    events_max: self.parts.settings.pairs,
+                    bytes_max: self.parts.settings.pairs_bytes,
+                },
             }),
         };
         let bounds = QueueBounds {
-            events_max: self.settings.queue,
-            bytes_max: self.settings.queue_bytes,
-            remember: self.settings.remember,
+            events_max: self.parts.settings.queue,
+            bytes_max: self.parts.settings.queue_bytes,
+            remember: self.parts.settings.remember,
         };
-        let put = match self.store.event_put(&new, bounds).await {
+        let put = match self.parts.store.event_put(&new, bounds).await {
             Ok(put) => put,
             Err(error) => return ReceiveResult::Store(error),
         };
         if let (Some((subject, why)), EnqueueResult::New | EnqueueResult::Beside) = (untranslated, put.queued)
         {
-            self.dual.count_untranslated(subject, why);
+            self.parts.dual.count_untranslated(subject, why);
         }
         match (pair, put.pairing) {
-            (Some(pair), PairLookup::Met(other)) => self.dual.met(is_own, pair, other),
-            (Some(pair), PairLookup::NoRoom) => self.dual.no_room(&pair),
+            (Some(pair), PairLookup::Met(other)) => self.parts.dual.met(is_own, pair, other),
+            (Some(pair), PairLookup::NoRoom) => self.parts.dual.no_room(&pair),
             _ => {}
         }
         match put.queued {
@@ -313,7 +306,7 @@ impl Intake {
                         "an event cannot be delivered; `switchback events` lists it"
                     );
                 }
-                self.queued.notify_one();
+                self.parts.queued.notify_one();
                 ReceiveResult::Queued
             }
             EnqueueResult::Known => ReceiveResult::Known,

@@ -8,6 +8,7 @@
 
 use super::metrics::SpanMeter;
 use super::trace::TraceParent;
+use crate::http_client::is_loopback;
 use crate::secret::Secret;
 use bytes::Bytes;
 use opentelemetry::trace::{SpanContext, SpanId, SpanKind, Status, TraceFlags, TraceId, TraceState};
@@ -301,7 +302,8 @@ fn exporter(settings: &OtlpSettings) -> Result<opentelemetry_otlp::SpanExporter,
         .connect_timeout(settings.timeout)
         .timeout(settings.timeout)
         .user_agent(concat!("switchback/", env!("CARGO_PKG_VERSION")));
-    if is_loopback(&settings.endpoint) {
+    let endpoint = settings.endpoint.parse::<http::Uri>();
+    if endpoint.is_ok_and(|endpoint| is_loopback(endpoint.host())) {
         http = http.no_proxy();
     }
     let http = http.build().map_err(|error| text(&error.without_url()))?;
@@ -336,12 +338,6 @@ fn resource() -> Resource {
         own.push(KeyValue::new("service.instance.id", format!("{:032x}", fastrand::u128(..))));
     }
     Resource::builder().with_attributes(own).build()
-}
-
-fn is_loopback(endpoint: &str) -> bool {
-    let Ok(url) = endpoint.parse::<http::Uri>() else { return false };
-    let host = url.host().unwrap_or_default().trim_matches(['[', ']']);
-    host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
 /// The exporter's HTTP client.
