@@ -162,7 +162,8 @@ async fn issuer(config: &Config, endpoint: Option<TokenEndpoint>) -> Option<Try>
         client_credentials: has(GrantFlow::ClientCredentials),
     };
     let report = endpoint.examine(wants).await;
-    let report = report.unwrap_or_else(|error| MetadataReport { errors: vec![error], ..Default::default() });
+    let report = report
+        .unwrap_or_else(|error| MetadataReport { errors: vec![error.to_string()], ..Default::default() });
     let error = (!report.errors.is_empty()).then(|| report.errors.join("; "));
     Some(Try { warnings: report.warnings, ..Try::new("oauth.issuer", address, error) })
 }

@@ -11,7 +11,7 @@ use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Fields, KeyEntry, Keys, Kind, Node};
 use switchback_engine::evidence::{LatencyMax, Policy};
 use switchback_gateway::shadow::{
-    GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, ShadowSettings, Share,
+    GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, ShadowSettings, Share, ShareError,
 };
 
 section! {
@@ -330,8 +330,8 @@ impl FromYaml for Share {
     fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let text = scalar_text(node, "a share such as `0.1`", reading)?;
         text.parse()
-            .map_err(|why: String| {
-                reading.findings.push(Finding::error(Code::ValueForm, node.span, why));
+            .map_err(|error: ShareError| {
+                reading.findings.push(Finding::error(Code::ValueForm, node.span, error.to_string()));
             })
             .ok()
     }

@@ -22,7 +22,7 @@ pub(super) fn parse_phase(fields: &FormFields) -> Result<Phase, Refusal> {
     let share = if share.is_empty() || ["legacy", "shadow"].contains(&name) {
         None
     } else {
-        Some(share.parse::<Share>().map_err(Refusal::invalid)?)
+        Some(share.parse::<Share>().map_err(|error| Refusal::invalid(error.to_string()))?)
     };
     Ok(Phase::parse(name, share)?)
 }

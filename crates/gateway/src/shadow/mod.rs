@@ -52,7 +52,7 @@ pub use objection::Objection;
 pub use operations::{OperationKey, PerOperation};
 pub use phase::PhaseFault;
 pub(crate) use phase::roll_of;
-pub use phase::{PHASES, Phase, Share};
+pub use phase::{PHASES, Phase, Share, ShareError};
 pub use phases::{Actor, GateHold, PhaseChange, PhaseInfo, PhaseView, Phases, PhasesError, Transition};
 pub use promotion::{GatePolicy, GateSettings, GateView, gate_views, keep_gate};
 pub use record::{Archive, Exported, PeriodEvidence};

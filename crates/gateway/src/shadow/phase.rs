@@ -90,15 +90,20 @@ impl fmt::Display for Share {
 }
 
 impl FromStr for Share {
-    type Err = String;
+    type Err = ShareError;
 
     /// Parses `0.1` or `10%`.
-    fn from_str(text: &str) -> Result<Share, String> {
+    fn from_str(text: &str) -> Result<Share, ShareError> {
         let (number, unit) = text.strip_suffix('%').map_or((text, 1.0), |number| (number, 100.0));
         let part = number.trim().parse::<f64>().ok().and_then(|number| Share::new(number / unit));
-        part.ok_or_else(|| format!("expected a share such as `0.1` or `10%`, from 0 to 1, not `{text}`"))
+        part.ok_or_else(|| ShareError(text.to_owned()))
     }
 }
+
+/// A text that is not a share.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("expected a share such as `0.1` or `10%`, from 0 to 1, not `{0}`")]
+pub struct ShareError(String);
 
 /// Selects the service that answers an operation, and the one called in the shadow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -37,24 +37,36 @@ impl Default for LogSettings {
 /// The filter levels, least verbose first.
 pub(crate) const LEVELS: [&str; 6] = ["off", "error", "warn", "info", "debug", "trace"];
 
+/// An invalid filter.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+pub enum FilterError {
+    /// A word that is no level; of a list, `a directive`.
+    #[error("{0} is no level; levels are {levels}", levels = LEVELS.join(", "))]
+    NoLevel(String),
+    /// The text of the parser's error.
+    #[error("{0}")]
+    Syntax(String),
+}
+
 /// Checks a filter without applying it, so that mistakes are reported together with those in the
 /// rest of the configuration. A single word must be a level or the start of one of our targets: the
 /// filter syntax treats any other word as an unknown target, which would disable all logging.
 ///
 /// # Errors
 ///
-/// A sentence that describes the problem.
-pub fn check_filter(filter: &str) -> Result<(), String> {
+/// A directive is not a level or not in the filter syntax.
+pub fn check_filter(filter: &str) -> Result<(), FilterError> {
     for directive in filter.split(',').map(str::trim) {
         let is_word = !directive.contains(['=', '[', ':']);
         let is_level = LEVELS.iter().any(|level| level.eq_ignore_ascii_case(directive));
         if is_word && !is_level && !directive.starts_with("switchback") {
             // Do not repeat a part of a list: it may be a secret entered under the wrong key.
             let what = if directive == filter { format!("`{filter}`") } else { "a directive".to_owned() };
-            return Err(format!("{what} is no level; levels are {}", LEVELS.join(", ")));
+            return Err(FilterError::NoLevel(what));
         }
     }
-    EnvFilter::builder().parse(filter).map(drop).map_err(|error| error.to_string())
+    let parsed = EnvFilter::builder().parse(filter).map(drop);
+    parsed.map_err(|error| FilterError::Syntax(error.to_string()))
 }
 
 /// Installs the process-wide subscriber. `SWITCHBACK_LOG`, then `RUST_LOG`, override

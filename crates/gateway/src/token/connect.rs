@@ -83,7 +83,7 @@ impl Registry {
     pub async fn connect(&self, name: &str, app: Option<OAuthApp>) -> Result<ConnectLink, ConnectError> {
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         let oauth = endpoint.oauth();
-        let found = endpoint.metadata().await.map_err(ConnectError::Server)?;
+        let found = endpoint.metadata().await.map_err(|error| ConnectError::Server(error.to_string()))?;
         let no_address = || ConnectError::Server("its metadata has no authorization_endpoint".to_owned());
         let mut url = found.authorize_url.clone().ok_or_else(no_address)?;
         let client = self.living(name).await?;
@@ -121,7 +121,7 @@ impl Registry {
         let endpoint = self.endpoint.load_full().ok_or(ConnectError::NoServer)?;
         // Must precede the use of the `state`, so that an unreachable server does not consume the
         // link.
-        let found = endpoint.metadata().await.map_err(ConnectError::Server)?;
+        let found = endpoint.metadata().await.map_err(|error| ConnectError::Server(error.to_string()))?;
         let pending = match &answer.state {
             Some(state) => {
                 let hash = self.store.hasher().hash(HashOf::ConnectState, state.as_bytes());

@@ -3,7 +3,7 @@
 //! and a reload fetches them again, so the gateway starts even while the server is down.
 
 use super::wire::{self, OAuth};
-use crate::http_client::HttpClient;
+use crate::http_client::{HttpClient, is_loopback};
 use arc_swap::ArcSwapOption;
 use http::{Method, StatusCode, header};
 use reqwest::Url;
@@ -16,6 +16,47 @@ use tokio::sync::Mutex;
 const METADATA_BYTES_MAX: usize = 256 * 1024;
 /// Longest issuer URL that is included in an error.
 const ISSUER_BYTES_MAX: usize = 200;
+
+/// Why a metadata document cannot be used. The texts are for logs and reports.
+#[derive(Debug, thiserror::Error)]
+pub enum MetadataError {
+    /// The request failed.
+    #[error("{}", wire::describe(.0))]
+    Request(#[from] reqwest::Error),
+    /// The status is not 200.
+    #[error("status {0}")]
+    Status(u16),
+    /// The response is too long or incomplete.
+    #[error("{0}")]
+    Body(&'static str),
+    /// The response is not JSON.
+    #[error("not JSON")]
+    NotJson,
+    /// The document names another issuer. It is included if it contains no secret: usually the only
+    /// difference is a slash at the end.
+    #[error("it is of another issuer{} (RFC 8414, section 3.3)", .0.as_ref().map(|issuer| format!(", `{issuer}`")).unwrap_or_default())]
+    OtherIssuer(Option<String>),
+    /// The server supports no method that authenticates the application.
+    #[error("it takes none of client_secret_basic, client_secret_post and none")]
+    NoClientAuth,
+    /// There is no token endpoint that is safe to send secrets to.
+    #[error("no token_endpoint with https")]
+    NoTokenEndpoint,
+}
+
+/// Why an authorization server's metadata cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum DiscoveryError {
+    /// The configuration names no issuer.
+    #[error("no issuer to ask for the addresses")]
+    NoIssuer,
+    /// No address has usable metadata. Contains the error of the last one.
+    #[error("metadata of the issuer: {}", .0.as_ref().map(ToString::to_string).unwrap_or_default())]
+    Unusable(Option<MetadataError>),
+    /// No address has readable metadata. Contains the path and the error of each.
+    #[error("its metadata cannot be read ({})", .0.iter().map(|(path, error)| format!("{path}: {error}")).collect::<Vec<_>>().join("; "))]
+    Unreadable(Vec<(String, MetadataError)>),
+}
 
 /// Addresses and capabilities of an authorization server.
 #[derive(Debug)]
@@ -67,13 +108,12 @@ impl Discovery {
         self.scope.as_deref()
     }
 
-    /// Returns the server's addresses and fetches the metadata if they are missing. The error text
-    /// is for logs.
+    /// Returns the server's addresses and fetches the metadata if they are missing.
     pub(super) async fn metadata(
         &self,
         http: &HttpClient,
         oauth: &OAuth,
-    ) -> Result<Arc<ServerMetadata>, String> {
+    ) -> Result<Arc<ServerMetadata>, DiscoveryError> {
         if let Some(found) = self.found.load_full() {
             return Ok(found);
         }
@@ -85,7 +125,7 @@ impl Discovery {
     }
 
     /// Fetches the metadata again.
-    pub(super) async fn refetch(&self, http: &HttpClient, oauth: &OAuth) -> Result<(), String> {
+    pub(super) async fn refetch(&self, http: &HttpClient, oauth: &OAuth) -> Result<(), DiscoveryError> {
         if !self.is_needed {
             return Ok(());
         }
@@ -93,9 +133,9 @@ impl Discovery {
         self.ask(http, oauth).await.map(drop)
     }
 
-    async fn ask(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<ServerMetadata>, String> {
-        let issuer = oauth.issuer.as_deref().ok_or("no issuer to ask for the addresses")?;
-        let mut failure = String::new();
+    async fn ask(&self, http: &HttpClient, oauth: &OAuth) -> Result<Arc<ServerMetadata>, DiscoveryError> {
+        let issuer = oauth.issuer.as_deref().ok_or(DiscoveryError::NoIssuer)?;
+        let mut last = None;
         for url in well_known(issuer) {
             match metadata(http, url).await.and_then(|metadata| parse_metadata(&metadata, issuer, oauth)) {
                 Ok(found) => {
@@ -103,10 +143,10 @@ impl Discovery {
                     self.found.store(Some(Arc::clone(&found)));
                     return Ok(found);
                 }
-                Err(what) => failure = what,
+                Err(error) => last = Some(error),
             }
         }
-        Err(format!("metadata of the issuer: {failure}"))
+        Err(DiscoveryError::Unusable(last))
     }
 }
 
@@ -126,18 +166,18 @@ fn well_known(issuer: &str) -> Vec<Url> {
     ]
 }
 
-async fn metadata(http: &HttpClient, url: Url) -> Result<Value, String> {
+async fn metadata(http: &HttpClient, url: Url) -> Result<Value, MetadataError> {
     let request = http.request(Method::GET, &url).header(header::ACCEPT, "application/json");
-    let mut response = request.send().await.map_err(|error| wire::describe(&error))?;
+    let mut response = request.send().await?;
     let status = response.status();
     if status != StatusCode::OK {
-        return Err(format!("status {}", status.as_u16()));
+        return Err(MetadataError::Status(status.as_u16()));
     }
-    let body = wire::read_limited(&mut response, METADATA_BYTES_MAX).await?;
-    serde_json::from_slice(&body).map_err(|_| "not JSON".to_owned())
+    let body = wire::read_limited(&mut response, METADATA_BYTES_MAX).await.map_err(MetadataError::Body)?;
+    serde_json::from_slice(&body).map_err(|_| MetadataError::NotJson)
 }
 
-fn parse_metadata(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<ServerMetadata, String> {
+fn parse_metadata(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<ServerMetadata, MetadataError> {
     check_issuer(metadata, issuer)?;
     let url = |name: &str| address(metadata, name);
     let token_url = oauth.token_url.clone().or_else(|| url("token_endpoint"));
@@ -147,12 +187,12 @@ fn parse_metadata(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Serve
         () if can("client_secret_basic") => ClientAuth::Basic,
         () if can("client_secret_post") => ClientAuth::Post,
         () if can("none") => ClientAuth::None,
-        () => return Err("it takes none of client_secret_basic, client_secret_post and none".to_owned()),
+        () => return Err(MetadataError::NoClientAuth),
     };
     let names_itself = metadata.get("authorization_response_iss_parameter_supported");
     Ok(ServerMetadata {
         authorize_url: oauth.authorize_url.clone().or_else(|| url("authorization_endpoint")),
-        token_url: token_url.ok_or("no token_endpoint with https")?,
+        token_url: token_url.ok_or(MetadataError::NoTokenEndpoint)?,
         revocation_url: oauth.revocation_url.clone().or_else(|| url("revocation_endpoint")),
         issuer: Some(issuer.to_owned()),
         names_itself: names_itself.and_then(Value::as_bool).unwrap_or(false),
@@ -161,27 +201,21 @@ fn parse_metadata(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Serve
 }
 
 /// Rejects metadata of another issuer (RFC 8414, section 3.3).
-fn check_issuer(metadata: &Value, issuer: &str) -> Result<(), String> {
+fn check_issuer(metadata: &Value, issuer: &str) -> Result<(), MetadataError> {
     let named = metadata.get("issuer").and_then(Value::as_str);
     if named == Some(issuer) {
         return Ok(());
     }
-    // Include the issuer if it contains no secret: usually the only difference is a slash at the
-    // end.
-    let named = named.and_then(|named| Some((named, Url::parse(named).ok()?)));
     let is_plain = |url: &Url| url.username().is_empty() && url.password().is_none() && url.query().is_none();
-    Err(match named {
-        Some((named, url)) if is_plain(&url) && named.len() <= ISSUER_BYTES_MAX => {
-            format!("it is of another issuer, `{named}` (RFC 8414, section 3.3)")
-        }
-        _ => "it is of another issuer (RFC 8414, section 3.3)".to_owned(),
-    })
+    let is_shown =
+        |named: &&str| named.len() <= ISSUER_BYTES_MAX && Url::parse(named).is_ok_and(|url| is_plain(&url));
+    Err(MetadataError::OtherIssuer(named.filter(is_shown).map(str::to_owned)))
 }
 
 /// Returns the URL under this name in the metadata, if it is safe to send secrets to.
 fn address(metadata: &Value, name: &str) -> Option<Url> {
     let url = metadata.get(name).and_then(Value::as_str).and_then(|text| Url::parse(text).ok());
-    url.filter(|url| url.scheme() == "https" || wire::is_loopback(url))
+    url.filter(|url| url.scheme() == "https" || is_loopback(url.host_str()))
 }
 
 /// The grant types that clients use.
@@ -207,17 +241,17 @@ pub(super) async fn examine(
     http: &HttpClient,
     oauth: &OAuth,
     wants: Wants,
-) -> Result<MetadataReport, String> {
-    let issuer = oauth.issuer.as_deref().ok_or("there is no issuer")?;
+) -> Result<MetadataReport, DiscoveryError> {
+    let issuer = oauth.issuer.as_deref().ok_or(DiscoveryError::NoIssuer)?;
     let mut failures = Vec::new();
     for url in well_known(issuer) {
         let read = metadata(http, url.clone()).await;
         match read.and_then(|metadata| check_issuer(&metadata, issuer).map(|()| metadata)) {
             Ok(metadata) => return Ok(report(&metadata, oauth, wants)),
-            Err(what) => failures.push(format!("{}: {what}", url.path())),
+            Err(error) => failures.push((url.path().to_owned(), error)),
         }
     }
-    Err(format!("its metadata cannot be read ({})", failures.join("; ")))
+    Err(DiscoveryError::Unreadable(failures))
 }
 
 /// Reports what metadata lack according to RFC 8414, section 2. An absent list has a default,
@@ -320,11 +354,13 @@ mod tests {
         assert!(
             check_issuer(&json!({"issuer": "https://auth.example/"}), issuer)
                 .unwrap_err()
+                .to_string()
                 .contains("`https://auth.example/`")
         );
         assert!(
             !check_issuer(&json!({"issuer": "https://u:p@auth.example"}), issuer)
                 .unwrap_err()
+                .to_string()
                 .contains("u:p")
         );
     }

@@ -54,7 +54,7 @@ mod wire;
 
 pub use client::{Client, Clients};
 pub use connect::{ConnectError, ConnectLink};
-pub use discovery::{MetadataReport, Wants};
+pub use discovery::{DiscoveryError, MetadataError, MetadataReport, Wants};
 pub use fixed::FixedToken;
 pub use grant::{AccessToken, Grant, Rejected};
 pub use registry::{AddedClient, NewClient, NewCredential, NewToken, Registry, RegistryError, Revoked};

@@ -8,9 +8,9 @@
 //! Nor does it report whether a failed request may have taken effect, or how long the server wants
 //! clients to wait.
 
-use super::discovery::{self, Discovery, MetadataReport, ServerMetadata, Wants};
+use super::discovery::{self, Discovery, DiscoveryError, MetadataReport, ServerMetadata, Wants};
 use super::lifetime::parse_expires_in;
-use crate::http_client::HttpClient;
+use crate::http_client::{HttpClient, is_loopback};
 use crate::secret::Secret;
 use crate::store::Opened;
 use crate::tls::ServiceTls;
@@ -259,7 +259,7 @@ impl TokenEndpoint {
         ];
         for (name, url, is_needed) in addresses {
             match url {
-                Some(url) if url.scheme() != "https" && !is_loopback(url) => {
+                Some(url) if url.scheme() != "https" && !is_loopback(url.host_str()) => {
                     return Err(OAuthConfigError::ClearText(name));
                 }
                 None if is_needed => return Err(OAuthConfigError::NoAddress(name)),
@@ -286,14 +286,15 @@ impl TokenEndpoint {
     }
 
     /// Returns the server's addresses, and fetches its metadata if necessary.
-    pub(super) async fn metadata(&self) -> Result<Arc<ServerMetadata>, String> {
+    pub(super) async fn metadata(&self) -> Result<Arc<ServerMetadata>, DiscoveryError> {
         self.discovery.metadata(&self.http, &self.oauth).await
     }
 
     /// Fetches the server's metadata again, if its addresses originate there. The previous metadata
     /// remain in use until then, and if the request fails.
     pub async fn discover(&self) {
-        if let Err(what) = self.discovery.refetch(&self.http, &self.oauth).await {
+        if let Err(error) = self.discovery.refetch(&self.http, &self.oauth).await {
+            let what = error.to_string();
             let issuer = self.oauth.issuer.as_deref().unwrap_or_default();
             tracing::warn!(target: "switchback::token", issuer, what, "the authorization server's metadata was not read");
         }
@@ -304,9 +305,9 @@ impl TokenEndpoint {
     pub(super) async fn exchange(&self, app: &OAuthApp, offer: Offer<'_>) -> TokenExchange {
         let found = match self.metadata().await {
             Ok(found) => found,
-            Err(what) => {
+            Err(error) => {
                 return TokenExchange::Failed(ExchangeFailure {
-                    what,
+                    what: error.to_string(),
                     outcome_unknown: false,
                     is_outage: false,
                     retry_after: None,
@@ -321,7 +322,7 @@ impl TokenEndpoint {
             Err(error) => TokenExchange::Failed(ExchangeFailure {
                 outcome_unknown: !error.is_connect() && !error.is_builder(),
                 is_outage: error.is_connect(),
-                what: describe(&error),
+                what: describe(&error).to_owned(),
                 retry_after: None,
             }),
         }
@@ -363,7 +364,7 @@ impl TokenEndpoint {
         let app = OAuthApp { id: id.clone(), secret: secret.clone() };
         let found = match self.metadata().await {
             Ok(found) => found,
-            Err(what) => return Revocation::Failed(what),
+            Err(error) => return Revocation::Failed(error.to_string()),
         };
         let Some(url) = &found.revocation_url else { return Revocation::NoEndpoint };
         for (hint, token) in [("refresh_token", &secrets.refresh), ("access_token", &secrets.access)] {
@@ -371,10 +372,10 @@ impl TokenEndpoint {
             let fields = vec![("token", token.expose().as_str()), ("token_type_hint", hint)];
             let outcome = match self.post(&found, url, &app, fields, BodyForm::Form).await {
                 Ok(response) => judge_revocation(response).await,
-                Err(error) => Err(describe(&error)),
+                Err(error) => Some(describe(&error).to_owned()),
             };
-            if let Err(what) = outcome {
-                return Revocation::Failed(format!("{hint}: {what}"));
+            if let Some(failure) = outcome {
+                return Revocation::Failed(format!("{hint}: {failure}"));
             }
         }
         Revocation::Revoked
@@ -385,7 +386,7 @@ impl TokenEndpoint {
     /// # Errors
     ///
     /// There is no issuer, it does not answer, or its response is not valid metadata.
-    pub async fn examine(&self, wants: Wants) -> Result<MetadataReport, String> {
+    pub async fn examine(&self, wants: Wants) -> Result<MetadataReport, DiscoveryError> {
         discovery::examine(&self.http, &self.oauth, wants).await
     }
 
@@ -445,26 +446,14 @@ fn json(fields: &[(&str, &str)]) -> String {
     Value::Object(members.collect::<Map<_, _>>()).to_string()
 }
 
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host_str() {
-        Some("localhost") => true,
-        Some(host) => host
-            .trim_matches(['[', ']'])
-            .parse::<std::net::IpAddr>()
-            .is_ok_and(|address| address.is_loopback()),
-        None => false,
-    }
-}
-
-pub(super) fn describe(error: &reqwest::Error) -> String {
-    let what = if error.is_timeout() {
+pub(super) fn describe(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
         "no answer in time"
     } else if error.is_connect() {
         "cannot connect"
     } else {
         "connection lost"
-    };
-    what.to_owned()
+    }
 }
 
 async fn judge(mut response: reqwest::Response) -> TokenExchange {
@@ -500,16 +489,16 @@ async fn judge(mut response: reqwest::Response) -> TokenExchange {
     }
 }
 
-/// Evaluates the response to a revocation (RFC 7009, section 2.2).
-async fn judge_revocation(mut response: reqwest::Response) -> Result<(), String> {
+/// Returns why a revocation failed (RFC 7009, section 2.2), or `None` if it succeeded.
+async fn judge_revocation(mut response: reqwest::Response) -> Option<String> {
     let status = response.status();
     if status.is_success() {
-        return Ok(());
+        return None;
     }
     let body = read_limited(&mut response, ANSWER_BYTES_MAX).await.unwrap_or_default();
     let code = refusal(status, &body).filter(|refusal| !refusal.code.starts_with("status_"));
     let code = code.map(|refusal| format!(" ({refusal})")).unwrap_or_default();
-    Err(format!("status {}{code}", status.as_u16()))
+    Some(format!("status {}{code}", status.as_u16()))
 }
 
 /// Returns whether a refusal concerns this client. An overloaded or failing server may send the
