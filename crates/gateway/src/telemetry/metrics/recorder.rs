@@ -7,6 +7,7 @@ use super::{
 use crate::telemetry::process;
 use metrics::{counter, gauge};
 use metrics_exporter_prometheus::{Matcher, PrometheusBuilder, PrometheusHandle};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::sync::OnceLock;
 
@@ -77,15 +78,15 @@ impl Metrics {
     /// /things`), then by outcome.
     pub fn requests_by_operation(&self) -> BTreeMap<String, BTreeMap<String, u64>> {
         let mut table: BTreeMap<String, BTreeMap<String, u64>> = BTreeMap::new();
-        for sample in samples(&self.render(), REQUESTS) {
+        for (labels, value) in samples(&self.render(), REQUESTS) {
             let (Some(side), Some(operation), Some(outcome)) =
-                (sample.label("side"), sample.label("operation"), sample.label("outcome"))
+                (label(labels, "side"), label(labels, "operation"), label(labels, "outcome"))
             else {
                 continue;
             };
-            let named = [side, operation].iter().filter(|name| **name != NONE).copied().collect::<Vec<_>>();
+            let named: Vec<_> = [side, operation].into_iter().filter(|name| name != NONE).collect();
             let row = if named.is_empty() { NONE.to_owned() } else { named.join(" ") };
-            *table.entry(row).or_default().entry(outcome.to_owned()).or_default() += sample.value;
+            *table.entry(row).or_default().entry(outcome.into_owned()).or_default() += value;
         }
         table
     }
@@ -100,52 +101,44 @@ fn without_absent(text: String) -> String {
     text.split_inclusive('\n').filter(|line| line.starts_with('#') || !line.ends_with(ABSENT)).collect()
 }
 
-/// A line of the text format.
-struct TextSample {
-    labels: Vec<(String, String)>,
-    value: u64,
-}
-
-impl TextSample {
-    fn label(&self, name: &str) -> Option<&str> {
-        self.labels.iter().find(|(key, _)| key == name).map(|(_, value)| value.as_str())
-    }
-}
-
-/// Parses the samples of one counter. The recorder's text is its only public view.
-fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = TextSample> + 'a {
+/// Returns the labels and the values of one counter. The recorder's text is its only public view.
+fn samples<'a>(text: &'a str, name: &'a str) -> impl Iterator<Item = (&'a str, u64)> {
     text.lines().filter_map(move |line| {
         let (labels, value) = line.strip_prefix(name)?.strip_prefix('{')?.rsplit_once("} ")?;
-        Some(TextSample { labels: parse_labels(labels), value: value.parse().ok()? })
+        Some((labels, value.parse().ok()?))
     })
 }
 
-/// Parses `a="x",b="y"`, with `\"`, `\\` and `\n` in the values.
-pub(super) fn parse_labels(text: &str) -> Vec<(String, String)> {
-    let mut labels = Vec::new();
-    let mut rest = text;
-    while let Some((name, quoted)) = rest.split_once("=\"") {
-        let mut value = String::new();
-        let mut chars = quoted.char_indices();
-        let mut end = quoted.len();
-        while let Some((at, c)) = chars.next() {
-            match c {
-                '"' => {
-                    end = at + 1;
-                    break;
-                }
-                '\\' => match chars.next() {
-                    Some((_, 'n')) => value.push('\n'),
-                    Some((_, other)) => value.push(other),
-                    None => break,
-                },
-                c => value.push(c),
-            }
+/// Returns the value of a label in `a="x",b="y"`. A value cannot be mistaken for a label, since
+/// quotes in values are escaped.
+pub(in crate::telemetry) fn label<'l>(labels: &'l str, name: &str) -> Option<Cow<'l, str>> {
+    let mut rest = labels;
+    while let Some((found, quoted)) = rest.split_once("=\"") {
+        let bytes = quoted.as_bytes();
+        let mut end = 0;
+        while end < bytes.len() && bytes[end] != b'"' {
+            end += if bytes[end] == b'\\' { 2 } else { 1 };
         }
-        labels.push((name.trim_start_matches(',').to_owned(), value));
-        rest = &quoted[end..];
+        let value = quoted.get(..end)?;
+        if found.trim_start_matches(',') == name {
+            return Some(unescape(value));
+        }
+        rest = quoted.get(end + 1..)?;
     }
-    labels
+    None
+}
+
+/// Replaces `\"`, `\\` and `\n`.
+fn unescape(value: &str) -> Cow<'_, str> {
+    if !value.contains('\\') {
+        return Cow::Borrowed(value);
+    }
+    let mut chars = value.chars();
+    let next = || match chars.next()? {
+        '\\' => chars.next().map(|escaped| if escaped == 'n' { '\n' } else { escaped }),
+        plain => Some(plain),
+    };
+    std::iter::from_fn(next).collect()
 }
 
 #[cfg(test)]
@@ -190,14 +183,11 @@ mod tests {
 
     #[test]
     fn labels_come_back_unescaped() {
-        let labels = parse_labels(r#"client="a \"b\" \\ c",operation="GET /x/{id}",outcome="ok""#);
-        assert_eq!(
-            labels,
-            [
-                ("client".to_owned(), "a \"b\" \\ c".to_owned()),
-                ("operation".to_owned(), "GET /x/{id}".to_owned()),
-                ("outcome".to_owned(), "ok".to_owned())
-            ]
-        );
+        let labels = r#"client="a \"side=\\",side="v1",path="\\n\n",operation="GET /x/{id}""#;
+        let of = |name| label(labels, name);
+        assert_eq!(of("client").as_deref(), Some(r#"a "side=\"#));
+        assert_eq!(of("path").as_deref(), Some("\\n\n"));
+        assert_eq!((of("side").as_deref(), of("operation").as_deref()), (Some("v1"), Some("GET /x/{id}")));
+        assert_eq!(of("outcome"), None);
     }
 }
