@@ -158,13 +158,8 @@ impl Retirement {
 
     /// Follows the store until dropped.
     pub async fn run(self) {
-        repeat(
-            &self.shared.clock,
-            POLL,
-            "brownouts and sunsets set elsewhere cannot be read; the last known ones stay",
-            || self.sync(),
-        )
-        .await;
+        let trouble = "brownouts and sunsets set elsewhere cannot be read; the last known ones stay";
+        repeat(&self.shared.clock, POLL, trouble, || self.sync()).await;
     }
 
     /// Returns all windows, recently finished ones included, the earliest first.

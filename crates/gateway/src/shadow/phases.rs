@@ -296,13 +296,8 @@ impl Phases {
 
     /// Follows the store until dropped.
     pub async fn run(self) {
-        repeat(
-            &self.shared.clock,
-            POLL,
-            "phases set elsewhere cannot be read; the last known ones stay",
-            || self.sync(),
-        )
-        .await;
+        let trouble = "phases set elsewhere cannot be read; the last known ones stay";
+        repeat(&self.shared.clock, POLL, trouble, || self.sync()).await;
     }
 
     /// Returns all served operations, grouped by side, in the order of the contracts.
