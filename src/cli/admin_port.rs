@@ -5,10 +5,10 @@ use reqwest::{Client, Url};
 use std::path::PathBuf;
 use switchback_gateway::secret::Secret;
 
-/// Which gateway to ask.
+/// The gateway to call.
 #[derive(clap::Args)]
 pub struct AdminArgs {
-    /// Configuration file of the gateway: gives the admin port and its token
+    /// Configuration file of the gateway, with the admin port and its token
     #[arg(long, value_name = "FILE", env = "SWITCHBACK_CONFIG", required_unless_present = "admin")]
     config: Option<PathBuf>,
 
@@ -16,7 +16,7 @@ pub struct AdminArgs {
     #[arg(long, value_name = "URL")]
     admin: Option<Url>,
 
-    /// Its token, instead of the configured one: env:NAME, file:PATH or - for standard input
+    /// Admin token, instead of the configured one: env:NAME, file:PATH or - for standard input
     #[arg(long, value_name = "REF")]
     token: Option<SecretRef>,
 }

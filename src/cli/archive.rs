@@ -27,36 +27,37 @@ pub struct ArchiveArgs {
 
 #[derive(Subcommand)]
 enum ArchiveVerb {
-    /// Read what only the old side knows, and keep it sealed; goes on where it was when it ends before its time
+    /// Read data that only the old side has and store it encrypted; an interrupted run continues where it
+    /// stopped
     #[command(
         after_help = "Example:\n  switchback archive fill acme --config switchback.yaml --token env:ACME_OLD_TOKEN"
     )]
     Fill(FillArgs),
-    /// How much is kept, and how far harvests have come
+    /// Show the size of the archives and the progress of harvests
     Status(StatusArgs),
-    /// Take entries out of an archive, such as the mark for something that was deleted
+    /// Delete entries of an archive, such as the mark of a deleted record
     #[command(after_help = "Example:\n  switchback archive clear acme deleted_things --entry 7")]
     Clear(ClearArgs),
 }
 
 #[derive(clap::Args)]
 struct FillArgs {
-    /// Name of the client whose data is read; what is kept is for it alone
+    /// Client whose data is read; only this client can use it
     client: String,
     /// Harvest of the pack; repeat for several [default: all]
     #[arg(long = "harvest", value_name = "NAME")]
     harvests: Vec<String>,
-    /// Calls to the service in a second, at most
+    /// Maximum number of calls per second
     #[arg(long, value_name = "CALLS", default_value = "5", value_parser = clap::value_parser!(u32).range(1..=1000))]
     rate: u32,
-    /// Read harvests anew that have been read to their end: what is kept gets younger
+    /// Read completed harvests again, to refresh the stored data
     #[arg(long)]
     again: bool,
-    /// The client's token for the side that is read: env:NAME, file:PATH or - [default: its credential for that side, else the
-    /// token that the configuration gives it]
+    /// Token of the client for the side that is read: env:NAME, file:PATH or - [default: its credential for
+    /// that side, else its configured token]
     #[arg(long, value_name = "REF")]
     token: Option<SecretRef>,
-    /// Where the side is that is read [default: as configured under `upstreams`]
+    /// Address of the side that is read [default: as configured under `upstreams`]
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
 }
@@ -76,7 +77,7 @@ struct ClearArgs {
     /// Key of an entry; repeat for several [default: all entries]
     #[arg(long = "entry", value_name = "KEY")]
     entries: Vec<String>,
-    /// Secondary account that the entries are of [default: the one that the client is bound to]
+    /// Secondary account of the entries [default: the account of the client]
     #[arg(long)]
     account: Option<String>,
 }

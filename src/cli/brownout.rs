@@ -21,48 +21,48 @@ pub struct BrownoutArgs {
 
 #[derive(Subcommand)]
 enum BrownoutVerb {
-    /// Add a window; all gateways of the store turn its calls away with 503 and Retry-After until it ends
+    /// Add a window in which all gateways of the store reject its calls with 503 and Retry-After
     #[command(after_help = "Examples:\n  \
         switchback brownout add --for 10m --operation 'GET /things'\n  \
         switchback brownout add --from 2026-12-01T10:00:00Z --for 1h --client acme --reason 'v2 ends on 31 December'\n  \
         switchback brownout add --for 1m --everything --yes    # all calls of all clients")]
     Add(AddBrownoutArgs),
-    /// Every window, those of the configuration and those that ended within a month among them
+    /// List windows, including those of the configuration and those that ended within a month
     List,
-    /// Remove a window that was added; its calls are answered again
+    /// Remove a window
     Remove {
-        /// As `switchback brownout list` writes it
+        /// Id of the window, from `switchback brownout list`
         id: String,
     },
 }
 
 #[derive(clap::Args)]
 struct AddBrownoutArgs {
-    /// When it begins: a day or a moment such as 2026-12-01T10:00:00Z [default: now]
+    /// Start: a date or a time such as 2026-12-01T10:00:00Z [default: now]
     #[arg(long, value_name = "TIME")]
     from: Option<DateOrTime>,
-    /// When it ends
+    /// End: a date or a time
     #[arg(long, value_name = "TIME", required_unless_present = "duration")]
     until: Option<DateOrTime>,
-    /// How long it lasts, instead of --until: 90s, 10m, 1h
+    /// Duration, instead of --until: 90s, 10m, 1h
     #[arg(long = "for", value_name = "TIME", conflicts_with = "until")]
     duration: Option<Period>,
-    /// An operation, as `switchback phase list` writes it; repeat for several [default: with --client, all its calls]
+    /// Operation, from `switchback phase list`; repeat for several [default: with --client, all its calls]
     #[arg(long = "operation", value_name = "OPERATION")]
     operations: Vec<String>,
-    /// A client; repeat for several [default: with --operation, all clients]
+    /// Client; repeat for several [default: with --operation, all clients]
     #[arg(long = "client", value_name = "NAME")]
     clients: Vec<String>,
-    /// All calls of all clients; asks for confirmation
+    /// All calls of all clients; requires confirmation
     #[arg(long, conflicts_with_all = ["operations", "clients"])]
     everything: bool,
-    /// Do not ask
+    /// Skip the confirmation
     #[arg(long)]
     yes: bool,
-    /// Side that clients speak; only needed where they speak several
+    /// Side that the clients use; required if they use several
     #[arg(long)]
     side: Option<String>,
-    /// What clients are told [default: the pack's text]
+    /// Text for clients [default: the text of the pack]
     #[arg(long, default_value = "", hide_default_value = true)]
     reason: String,
 }

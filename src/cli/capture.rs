@@ -16,10 +16,10 @@ use std::time::Duration;
 use switchback_engine::har;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Records live traffic of a running gateway as an HTTP Archive (HAR 1.2): what clients asked, which calls that became,
-/// what came back. Credentials, texts that the pack does not call harmless, and what it declares secret do not leave the
-/// gateway. Ctrl-C ends it early; the file is a whole archive at any moment, readable by its owner only. `switchback replay`
-/// runs it again.
+/// Records live traffic of a running gateway as an HTTP Archive (HAR 1.2): requests of clients, the resulting
+/// calls, and all responses. The gateway masks credentials, texts that the pack does not declare harmless,
+/// and values that it declares secret. Ctrl-C stops the recording; the file is a valid archive at any time
+/// and readable by its owner only. `switchback replay` runs it again.
 #[derive(clap::Args)]
 #[command(
     after_help = "Example:\n  switchback capture --config switchback.yaml --out traffic.har --for 5m --share 0.1"
@@ -28,7 +28,7 @@ pub struct CaptureArgs {
     #[command(flatten)]
     port: AdminArgs,
 
-    /// Where the archive goes; - for standard output
+    /// Output file; - for standard output
     #[arg(long, short, value_name = "FILE.har", default_value = "-")]
     out: PathBuf,
 
@@ -36,23 +36,23 @@ pub struct CaptureArgs {
     #[arg(long, value_name = "OPERATION")]
     operation: Option<String>,
 
-    /// Only this client, by its enrolled name
+    /// Only this client
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
 
-    /// Share of the requests, above 0 and at most 1
+    /// Share of requests to record, above 0 and at most 1
     #[arg(long, value_name = "SHARE", default_value_t = 1.0)]
     share: f64,
 
-    /// Most exchanges
+    /// Maximum number of exchanges
     #[arg(long, value_name = "N", default_value_t = 1_000)]
     exchanges: u64,
 
-    /// Longest time, such as 30s or 5m
+    /// Maximum duration, such as 30s or 5m
     #[arg(long = "for", value_name = "PERIOD", default_value = "60s")]
     period: Period,
 
-    /// Largest body that is kept, in bytes; of a larger one the archive says that it is missing
+    /// Maximum body size in bytes; larger bodies are marked as missing
     #[arg(long, value_name = "N", default_value_t = 256 << 10)]
     body_bytes: usize,
 }

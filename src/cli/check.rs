@@ -9,18 +9,18 @@ use std::time::{Duration, Instant};
 use switchback_compiler::diagnostic::{Severity, to_json};
 use switchback_compiler::mapping::Compiled;
 
-/// Compiles a pack and shows every finding at once, with file, line, column and what to do. Fails when one of them is an
-/// error.
+/// Compiles a pack and prints all findings, with file, line, column and a suggestion. Fails if one of them is
+/// an error.
 #[derive(clap::Args)]
 pub struct CheckArgs {
     #[command(flatten)]
     pack: PackArg,
 
-    /// How to show the findings
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: CheckFormat,
 
-    /// Fail on warnings too
+    /// Fail on warnings, too
     #[arg(long)]
     deny_warnings: bool,
 }

@@ -25,41 +25,41 @@ pub struct ClientArgs {
 
 #[derive(Subcommand)]
 enum ClientVerb {
-    /// Add a client; without --token one is made and printed, this once
+    /// Add a client; without --token, a token is generated and printed once
     #[command(after_help = "Examples:\n  \
         switchback client add acme --token env:ACME_OLD_TOKEN \\\n      \
         --app-id env:ACME_ID --app-secret env:ACME_SECRET --refresh-token env:ACME_REFRESH\n  \
         switchback client add acme --company 42        # makes a token; connect it afterwards\n  \
         switchback client add acme --side v3 --credential v2=env:ACME_V2_TOKEN   # v3 in front of v2")]
     Add(AddClientArgs),
-    /// List clients and where their grants stand
+    /// List clients and the state of their grants
     List,
-    /// Print a link that a person opens to authorize the client's calls; it is good once, for ten minutes
+    /// Print a link by which a person authorizes the client; single use, expires in ten minutes
     Connect(ConnectArgs),
-    /// Bind a new token to a client; its others of the same side end
+    /// Give a client a new token and invalidate its other tokens of the same side
     Rotate(RotateTokenArgs),
-    /// Set the token that the client's calls to a side go out with, where that side has no grants
+    /// Set the token of the client's calls to a side without grants
     #[command(after_help = "Example:\n  switchback client credential acme v2=env:ACME_V2_TOKEN")]
     Credential(CredentialArgs),
-    /// Set from when on the client is refused on fronts of a side; until then its answers say when that is
+    /// Set the date from which the client is rejected on fronts of a side; its answers announce it until then
     #[command(after_help = "Examples:\n  \
         switchback client sunset acme 2026-12-31\n  \
         switchback client sunset acme never")]
     Sunset(SunsetArgs),
-    /// Fetch new tokens for a client's grant at once, also where the grant has ended or waits after a failure
+    /// Request new tokens for a client's grant now, even if the grant has ended or waits after a failure
     #[command(
         after_help = "A running gateway fetches them within a second; `switchback client list` lists the outcome."
     )]
     Retry(ClientName),
-    /// End a client: its tokens select nothing any more, its grant and its credentials are erased, and the tokens of its grant
-    /// are revoked at the authorization server, where its address for that is known
+    /// Revoke a client: invalidates its tokens, erases its grant and credentials, and revokes the tokens of
+    /// its grant at the authorization server if a revocation address is known
     #[command(
         after_help = "A running gateway refuses the client within a second. With `POST /api/clients/NAME/revoke` or in the \
         studio that gateway refuses it at once."
     )]
     Revoke(RevokeArgs),
-    /// Take back a client that was revoked: what the configuration gives it comes back with the next reload; other tokens are
-    /// given by `rotate`, and its grant by `connect`
+    /// Restore a revoked client. Its configured tokens are valid after the next reload; add others with
+    /// `rotate`, and a grant with `connect`
     Restore(ClientName),
 }
 
@@ -67,7 +67,7 @@ enum ClientVerb {
 struct RevokeArgs {
     /// Name of the client
     name: String,
-    /// Do not ask: what is erased does not come back
+    /// Skip the confirmation; erased data cannot be restored
     #[arg(long)]
     yes: bool,
 }
@@ -80,36 +80,36 @@ struct ClientName {
 
 #[derive(clap::Args)]
 struct AddClientArgs {
-    /// Name: 1 to 64 characters of a-z A-Z 0-9 . _ -; it shows in logs and metrics
+    /// Name: 1 to 64 characters of a-z A-Z 0-9 . _ -; appears in logs and metrics
     name: String,
-    /// Secondary company that its calls go out for
+    /// Secondary company of its calls
     #[arg(long)]
     company: Option<String>,
-    /// The token it already has: env:NAME, file:PATH or -
+    /// Its existing token: env:NAME, file:PATH or -
     #[arg(long, value_name = "REF")]
     token: Option<SecretRef>,
-    /// The side whose fronts the token opens [default: all fronts]
+    /// Side whose fronts accept the token [default: all fronts]
     #[arg(long)]
     side: Option<String>,
-    /// A token that its calls to a side go out with: SIDE=env:NAME, SIDE=file:PATH or SIDE=-; repeat for several sides
+    /// Token of its calls to a side: SIDE=env:NAME, SIDE=file:PATH or SIDE=-; repeat for several sides
     #[arg(long = "credential", value_name = "SIDE=REF")]
     credentials: Vec<CredentialRef>,
     #[command(flatten)]
     app: AppArgs,
-    /// The application asks for access tokens itself; nobody has to connect it
+    /// Use the client credentials flow, which needs no connection by a person
     #[arg(long, requires = "app_id", conflicts_with = "refresh_token")]
     client_credentials: bool,
-    /// A refresh token to begin with, instead of connecting: env:NAME, file:PATH or -
+    /// Initial refresh token, instead of connecting: env:NAME, file:PATH or -
     #[arg(long, value_name = "REF", requires = "app_id")]
     refresh_token: Option<SecretRef>,
 }
 
 #[derive(clap::Args)]
 struct AppArgs {
-    /// Id of the application at the authorization server: env:NAME, file:PATH or -
+    /// Client id at the authorization server: env:NAME, file:PATH or -
     #[arg(long, value_name = "REF", requires = "app_secret")]
     app_id: Option<SecretRef>,
-    /// Secret of the application: env:NAME, file:PATH or -
+    /// Client secret: env:NAME, file:PATH or -
     #[arg(long, value_name = "REF", requires = "app_id")]
     app_secret: Option<SecretRef>,
 }
@@ -137,13 +137,13 @@ struct ConnectArgs {
 struct RotateTokenArgs {
     /// Name of the client
     name: String,
-    /// The new token: env:NAME, file:PATH or -; without it one is made and printed, this once
+    /// New token: env:NAME, file:PATH or - [default: generated and printed once]
     #[arg(long, value_name = "REF")]
     token: Option<SecretRef>,
-    /// The side whose fronts the token opens; needed where the client has tokens for several
+    /// Side whose fronts accept the token; required if the client has tokens for several
     #[arg(long)]
     side: Option<String>,
-    /// For how many seconds the old tokens go on selecting the client
+    /// Seconds for which the old tokens stay valid
     #[arg(long, value_name = "SECONDS")]
     grace: Option<u32>,
 }
@@ -152,7 +152,7 @@ struct RotateTokenArgs {
 struct CredentialArgs {
     /// Name of the client
     name: String,
-    /// The side that is called, and the token: SIDE=env:NAME, SIDE=file:PATH or SIDE=-
+    /// Side and token: SIDE=env:NAME, SIDE=file:PATH or SIDE=-
     #[arg(value_name = "SIDE=REF")]
     credential: CredentialRef,
 }
@@ -161,16 +161,16 @@ struct CredentialArgs {
 struct SunsetArgs {
     /// Name of the client
     name: String,
-    /// A day or a moment such as 2026-12-31T23:00:00Z; or never, whatever the configuration says
+    /// A date or a time such as 2026-12-31T23:00:00Z; `never` overrides the configuration
     #[arg(value_name = "TIME")]
     at: SunsetDate,
-    /// Side that ends; only needed where clients speak several
+    /// Side; required if clients use several
     #[arg(long)]
     side: Option<String>,
-    /// When the side became deprecated for it, for the field `Deprecation`
+    /// Date of the field `Deprecation`
     #[arg(long, value_name = "TIME")]
     deprecated: Option<DateOrTime>,
-    /// Say nothing of it in answers
+    /// Do not announce it in answers
     #[arg(long)]
     silent: bool,
 }

@@ -5,8 +5,8 @@ use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::process::ExitCode;
 
-/// Writes the completions for a shell to standard output, such as
-/// `switchback completions bash > /etc/bash_completion.d/switchback`.
+/// Prints the completions for a shell, such as `switchback completions bash >
+/// /etc/bash_completion.d/switchback`.
 #[derive(clap::Args)]
 pub struct CompletionsArgs {
     /// The shell

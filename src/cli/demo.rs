@@ -27,24 +27,24 @@ const TRAFFIC: &str = include_str!("../../mappings/messaging/demo.traffic.json")
 /// The printed text, with placeholders in braces.
 const WELCOME: &str = include_str!("../../mappings/messaging/demo.txt");
 
-/// Runs both versions of the service, the gateway in front of them and the studio in one process on loopback, with clients
-/// that call it and a migration under way, and prints the studio's address and lines to try. Everything is made up and
-/// forgotten at the end.
+/// Runs both versions of the service, the gateway and the studio in one process on loopback, with simulated
+/// clients and a migration in progress, and prints the address of the studio and commands to try. All data is
+/// generated and discarded at exit.
 #[derive(clap::Args)]
 pub struct DemoArgs {
-    /// Where the gateway listens; port 0 takes a free one
+    /// Address of the gateway; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
     listen: SocketAddr,
 
-    /// Where the studio listens
+    /// Address of the studio
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9090")]
     admin: SocketAddr,
 
-    /// Where the sandbox listens
+    /// Address of the sandbox
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9003")]
     sandbox: SocketAddr,
 
-    /// Folder of the pack, instead of the one that is built in
+    /// Folder of the pack [default: the built-in pack]
     #[arg(long, value_name = "DIR")]
     mapping: Option<PathBuf>,
 
@@ -52,7 +52,7 @@ pub struct DemoArgs {
     #[arg(long)]
     open: bool,
 
-    /// Without the clients that call all the time
+    /// Do not start simulated clients
     #[arg(long)]
     quiet: bool,
 }

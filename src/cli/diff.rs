@@ -19,15 +19,15 @@ pub struct DiffArgs {
 
 #[derive(Subcommand)]
 enum DiffVerb {
-    /// Per operation how much was compared, how equal it is, what differs and which line is behind it
+    /// Report per operation: comparisons, equal answers, differences and the mapping lines that cause them
     #[command(after_help = REPORT_EXIT_CODES)]
     Report(ReportArgs),
-    /// The kept records as JSON Lines, oldest first
+    /// Export the stored records as JSON Lines, oldest first
     Export {
-        /// Only this operation, as `switchback phase list` writes it
+        /// Only this operation, from `switchback phase list`
         #[arg(long)]
         operation: Option<String>,
-        /// Newest records at most
+        /// Maximum number of records, newest first
         #[arg(long, default_value_t = 10_000)]
         count: u32,
     },
@@ -43,16 +43,16 @@ const NOT_PROVED: u8 = 4;
 
 #[derive(clap::Args)]
 struct ReportArgs {
-    /// As a page for people, instead of text
+    /// Print an HTML page instead of text
     #[arg(long)]
     markdown: bool,
-    /// The rate of differences that is tolerated
+    /// Accepted rate of differences
     #[arg(long, value_name = "SHARE", default_value = "0.01")]
     mismatch: Share,
     /// Confidence of the bounds
     #[arg(long, value_name = "SHARE", default_value = "0.95")]
     confidence: Share,
-    /// Differences shown per operation
+    /// Number of differences per operation
     #[arg(long, default_value_t = 5)]
     top: usize,
 }

@@ -19,12 +19,12 @@ pub struct EventsArgs {
 
 #[derive(Subcommand)]
 enum EventsVerb {
-    /// What waits, oldest first: to be delivered, or for somebody who looks after it
+    /// List waiting events and dead letters, oldest first
     List(ListArgs),
-    /// Try events again, from now on and as if for the first time [default: all dead ones]
+    /// Retry events with new attempts [default: all dead letters]
     #[command(after_help = "Example:\n  switchback events retry --receiver acme --config switchback.yaml")]
     Retry(ChoiceArgs),
-    /// Forget events for good, undelivered
+    /// Delete events without delivery
     #[command(
         after_help = "Example:\n  switchback events drop 3f6c0f5b8f0e4d0a9d7c5b1a2e3f4a5b --config switchback.yaml"
     )]
@@ -36,32 +36,32 @@ struct ListArgs {
     /// Name of a receiver [default: all]
     #[arg(long, value_name = "NAME")]
     receiver: Option<String>,
-    /// Only what nobody tries again by himself
+    /// Only dead letters
     #[arg(long)]
     dead: bool,
-    /// Events to list, at most
+    /// Maximum number of events
     #[arg(long, value_name = "COUNT", default_value = "100", value_parser = clap::value_parser!(u32).range(1..=10_000))]
     limit: u32,
 }
 
 #[derive(clap::Args)]
 struct ChoiceArgs {
-    /// Ids of events, as `list` shows them
+    /// Ids of events, from `list`
     ids: Vec<String>,
-    /// Only those of this receiver
+    /// Only events of this receiver
     #[arg(long, value_name = "NAME")]
     receiver: Option<String>,
 }
 
 #[derive(clap::Args)]
 struct DropArgs {
-    /// Ids of events, as `list` shows them
+    /// Ids of events, from `list`
     #[arg(required_unless_present = "all_dead")]
     ids: Vec<String>,
-    /// All dead ones
+    /// All dead letters
     #[arg(long, conflicts_with = "ids")]
     all_dead: bool,
-    /// Only those of this receiver
+    /// Only events of this receiver
     #[arg(long, value_name = "NAME")]
     receiver: Option<String>,
 }

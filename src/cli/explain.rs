@@ -10,8 +10,7 @@ use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
 use switchback_plan::{self as plan, ArchiveId, BodyPlan, EventRoute, Pack, RouteId, SideId};
 
-/// Shows the route that a request would take: the calls it would make, and for each field of what goes out where it comes
-/// from, with the line of the mapping that says so.
+/// Shows the route of a request: its calls, and the source of each field with the mapping line.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback explain 'GET /v2/things/7' mappings/things")]
 pub struct ExplainArgs {
@@ -22,7 +21,7 @@ pub struct ExplainArgs {
     #[command(flatten)]
     pack: PackArg,
 
-    /// A request body: shows besides what such a request does first; of an event, what receivers get of it
+    /// Request body: also shows the first step of such a request. For an event: shows the delivered body
     #[arg(long, value_name = "FILE")]
     body: Option<PathBuf>,
 }

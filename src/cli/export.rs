@@ -16,9 +16,9 @@ pub struct ExportArgs {
 
 #[derive(clap::Subcommand)]
 enum ExportVerb {
-    /// Writes it out as a folder, for `mapping:` of a configuration. What its settings do not say can then be changed
+    /// Writes it to a folder, for `mapping:` in a configuration, so that it can be changed
     Export {
-        /// A folder that is empty or not there yet
+        /// Empty or missing folder
         #[arg(value_name = "FOLDER")]
         folder: PathBuf,
     },

@@ -9,30 +9,30 @@ use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::init::{self, Draft, SideDocument, Weight};
 use switchback_compiler::mapping::load::MAPPING_SUFFIX;
 
-/// Drafts a pack from two OpenAPI documents, so that clients of the old version can be served by the new one. What is sure is
-/// written, what is not is a decision in `DECISIONS.md`, and everything else is refused: the folder passes `check` at once.
-/// Run it again on newer documents: what you wrote meanwhile stays.
+/// Drafts a pack from two OpenAPI documents. Certain translations are written, uncertain ones become
+/// decisions in `DECISIONS.md`, and all others are refused: the draft passes `check`. Run it again on newer
+/// documents; your edits are merged.
 #[derive(clap::Args)]
 pub struct InitArgs {
-    /// Document of the version that clients speak (Swagger 2.0 or OpenAPI 3.x, YAML or JSON)
+    /// Document of the version that clients use (Swagger 2.0 or OpenAPI 3.x, YAML or JSON)
     old: PathBuf,
 
     /// Document of the version that answers
     new: PathBuf,
 
-    /// Folder of the pack; made if it is not there
+    /// Folder of the pack; created if missing
     #[arg(default_value = "pack")]
     folder: PathBuf,
 
-    /// Take a proposal of `DECISIONS.md`; may be given several times
+    /// Accept a proposal of `DECISIONS.md`; repeat for several
     #[arg(long, value_name = "ID")]
     accept: Vec<String>,
 
-    /// Names of the two sides; by default what the file names end in, else `old` and `new`
+    /// Names of the two sides [default: the versions in the file names, else `old` and `new`]
     #[arg(long, value_name = "OLD,NEW", value_delimiter = ',', num_args = 2)]
     sides: Option<Vec<String>>,
 
-    /// How to show the summary
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: InitFormat,
 }

@@ -15,13 +15,13 @@ pub struct KeyArgs {
 
 #[derive(Subcommand)]
 enum KeyVerb {
-    /// Print a new random key, once: keep it in a secret store or a file of its own
+    /// Print a new random key; store it in a secret store or a separate file
     #[command(
         after_help = "Example:\n  switchback key generate > switchback.key && chmod 600 switchback.key\n  \
                             export SWITCHBACK_KEY=\"$(cat switchback.key)\""
     )]
     Generate,
-    /// Seal everything in the store anew with the first of the given keys
+    /// Encrypt all secrets in the store again with the first of the given keys
     #[command(after_help = "To rotate without a gap:\n  \
         1. switchback key generate, and put the new key first: key: [NEW, OLD] (or SWITCHBACK_KEY=NEW,OLD)\n  \
         2. restart the gateway: it seals with NEW and still reads OLD\n  \

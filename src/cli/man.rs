@@ -6,11 +6,11 @@ use clap::CommandFactory as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-/// Writes manual pages into a folder, one for the program and one for each verb, such as
-/// `switchback man /usr/local/share/man/man1`.
+/// Writes manual pages to a folder, one for the program and one for each verb, such as `switchback man
+/// /usr/local/share/man/man1`.
 #[derive(clap::Args)]
 pub struct ManArgs {
-    /// The folder; made where it is missing
+    /// Folder; created if missing
     #[arg(value_name = "DIR")]
     folder: PathBuf,
 }

@@ -53,53 +53,53 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// What the gateway keeps of its own: fill, status, clear
+    /// Manage data that the gateway stores for the old version: fill, status, clear
     Archive(archive::ArchiveArgs),
-    /// Windows in which calls are turned away, so that an end is noticed before it comes: add, list, remove
+    /// Manage windows in which calls are rejected to announce a sunset: add, list, remove
     Brownout(brownout::BrownoutArgs),
-    /// Live traffic of a running gateway, as an HTTP Archive
+    /// Record live traffic of a running gateway as an HTTP Archive
     Capture(capture::CaptureArgs),
-    /// Compiles a pack and shows every finding
+    /// Compile a pack and print all findings
     Check(check::CheckArgs),
-    /// Clients and their grants: add, list, connect, rotate, revoke, restore, sunset
+    /// Manage clients and their grants: add, list, connect, rotate, revoke, restore, sunset
     Client(client::ClientArgs),
-    /// Completions of the command line, for a shell
+    /// Print shell completions
     Completions(completions::CompletionsArgs),
-    /// What the dual run found: report, export
+    /// Show differences found by the dual run: report, export
     Diff(diff::DiffArgs),
-    /// Events that wait for their receivers: list, retry, drop
+    /// Manage waiting events: list, retry, drop
     Events(events::EventsArgs),
-    /// What a request would become, and which line of the mapping says so
+    /// Explain how a request is translated, with the mapping lines
     Explain(explain::ExplainArgs),
-    /// Drafts a pack from the contracts of two versions
+    /// Draft a pack from the contracts of two versions
     Init(init::InitArgs),
-    /// The sealing key: generate, rotate
+    /// Manage the encryption key of the store: generate, rotate
     Key(key::KeyArgs),
-    /// Manual pages, one for each verb
+    /// Write manual pages
     Man(man::ManArgs),
-    /// The pack that is built in: export
+    /// Export the built-in pack
     Pack(export::ExportArgs),
-    /// How operations are answered, and moving them while gateways serve: list, set, reset, transitions
+    /// Manage the phases of operations: list, set, reset, transitions
     Phase(phase::PhaseArgs),
-    /// Recorded traffic through a pack that may have changed: which answers change
+    /// Run recorded traffic through a pack and report changed answers
     Replay(replay::ReplayArgs),
-    /// What a pack keeps, changes, loses and refuses
+    /// Report what a pack translates, changes, loses and refuses
     Report(report::ReportArgs),
-    /// Sandbox, gateway and studio in one process on loopback, with a migration under way, ready to be tried
+    /// Run sandbox, gateway and studio in one process on loopback, with a migration in progress
     #[cfg(feature = "sandbox")]
     Demo(demo::DemoArgs),
-    /// The gateway against real upstreams, as a configuration file says
+    /// Run the gateway with a configuration file
     Serve(serve::ServeArgs),
-    /// The service itself, stateful, on one address: v3, v2 and the authorization server
+    /// Run a simulation of the messaging service: v3, v2 and the authorization server
     #[cfg(feature = "sandbox")]
     Sandbox(sandbox::SandboxArgs),
-    /// JSON Schema of mapping files, packs and the configuration, for editors
+    /// Print the JSON Schema of mapping files, packs or the configuration, for editors
     Schema(schema::SchemaArgs),
-    /// Runs the examples of a pack
+    /// Run the examples of a pack
     Test(test::Args),
-    /// What clients of a running gateway call that no contract has
+    /// List calls of clients to unknown operations
     Unknown(unknown::UnknownArgs),
-    /// Who still calls what, and what becomes of it
+    /// Report calls by client and operation, with their outcomes
     Usage(usage::UsageArgs),
 }
 

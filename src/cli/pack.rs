@@ -15,10 +15,10 @@ use switchback_engine::translate::Settings;
 use switchback_json::{Limits, Value};
 use switchback_plan::Pack;
 
-/// Which pack.
+/// The pack.
 #[derive(clap::Args)]
 pub(super) struct PackArg {
-    /// Folder of the pack; without it `mappings/messaging` where that is a folder, else the pack that is built in
+    /// Folder of the pack [default: `mappings/messaging` if it exists, else the built-in pack]
     #[arg(value_name = "PACK")]
     pack: Option<PathBuf>,
 }
@@ -89,7 +89,7 @@ pub(super) fn render_findings(compiled: &Compiled, terminal: bool) -> String {
 /// Values for the settings of the pack, where no configuration gives them.
 #[derive(clap::Args)]
 pub(super) struct SettingsArg {
-    /// A setting that the pack reads, such as limits.things=10; repeat for several
+    /// Setting of the pack, such as limits.things=10; repeat for several
     #[arg(long = "set", value_name = "NAME=JSON")]
     settings: Vec<String>,
 }

@@ -18,20 +18,20 @@ pub struct PhaseArgs {
 
 #[derive(Subcommand)]
 enum PhaseVerb {
-    /// Every operation with its phase, and where that comes from
+    /// List operations with their phases and the source of each phase
     List,
-    /// Set the phase of an operation; what is set wins over the configuration until it is reset
+    /// Set the phase of an operation; overrides the configuration until it is reset
     #[command(after_help = "Examples:\n  \
         switchback phase set 'GET /things' shadow\n  \
         switchback phase set 'GET /things' canary --share 0.1\n  \
         switchback phase set 'GET /things' translated --share 0.01    # checks one request in a hundred\n  \
         switchback phase set 'GET /things' translated --force --reason 'the old service is wrong'")]
     Set(SetArgs),
-    /// Take back what was set: the operation is in its configured phase again, and its evidence is counted anew
+    /// Return an operation to its configured phase and restart its evidence
     Reset(ResetArgs),
-    /// What was moved, when, by whom and why; newest first
+    /// List transitions with time, author and reason, newest first
     Transitions {
-        /// How many
+        /// Maximum number
         #[arg(long, default_value_t = 50, value_parser = clap::value_parser!(u32).range(1..=10_000))]
         count: u32,
     },
@@ -39,9 +39,9 @@ enum PhaseVerb {
 
 #[derive(clap::Args)]
 struct OperationName {
-    /// Operation, as `switchback phase list` writes it
+    /// Operation, from `switchback phase list`
     operation: String,
-    /// Side that clients speak; only needed where several sides have the operation
+    /// Side that the clients use; required if several sides have the operation
     #[arg(long)]
     side: Option<String>,
 }
@@ -59,7 +59,7 @@ struct ReasonArgs {
     /// Reason, for the history
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
-    /// Move it although the evidence is against it; takes --reason
+    /// Apply the transition against the evidence; requires --reason
     #[arg(long, requires = "reason")]
     force: bool,
 }
@@ -76,7 +76,8 @@ struct SetArgs {
     of: OperationName,
     /// legacy, shadow, canary or translated
     phase: String,
-    /// For canary: the share of clients that the other side answers. For translated: the share of requests that are checked
+    /// For canary: share of clients answered by the other side. For translated: share of requests that are
+    /// compared
     #[arg(long, value_name = "SHARE")]
     share: Option<Share>,
     #[command(flatten)]

@@ -17,11 +17,12 @@ use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::tls::ServiceTls;
 use switchback_plan::{Pack, Side};
 
-/// Runs the exchanges of an HTTP Archive (HAR) through a pack and says which answers, and which calls to the other
-/// version, are not what they were when it was recorded.
+/// Runs the exchanges of an HTTP Archive (HAR) through a pack and reports the answers and the calls to the
+/// other version that differ from the recording.
 ///
-/// Archives that `switchback capture` wrote hold the calls and their replies: they run offline. Those of browsers and
-/// proxies hold none: with --upstream the calls go to a live service, and its answers are compared with the recorded ones.
+/// Archives of `switchback capture` contain the calls with their replies and run offline. Archives of
+/// browsers and proxies do not: with --upstream, calls are sent to a live service and its answers are
+/// compared with the recorded ones.
 #[derive(clap::Args)]
 #[command(
     after_help = "Exit codes: 0 nothing that was judged changed, 1 something changed, or more exchanges than --max-unknown could not be judged, \
@@ -31,51 +32,51 @@ use switchback_plan::{Pack, Side};
     --header 'Authorization: Bearer …'"
 )]
 pub struct ReplayArgs {
-    /// The archive; - for standard input
+    /// Archive; - for standard input
     #[arg(value_name = "FILE.har")]
     archive: PathBuf,
 
     #[command(flatten)]
     pack: PackArg,
 
-    /// Where clients spoke a side when it was recorded, such as https://old.example/api=v1 or /api=v1; repeat for several.
-    /// Without it: where the side's name is a segment of the path
+    /// Base of a side in the recording, such as https://old.example/api=v1 or /api=v1; repeat for several
+    /// [default: the path segment with the name of the side]
     #[arg(long = "front", value_name = "PREFIX=SIDE")]
     fronts: Vec<String>,
 
     #[command(flatten)]
     settings: SettingsArg,
 
-    /// Send the calls to this service instead of taking recorded replies
+    /// Send calls to this service instead of using recorded replies
     #[arg(long, value_name = "URL")]
     upstream: Option<String>,
 
-    /// Where another host of the side is, by the name that the pack has for it; repeat for several. Calls that are meant for one
-    /// without an address cannot be judged
+    /// Address of a further host of the side, by its name in the pack; repeat for several. Calls to a host
+    /// without an address cannot be compared
     #[arg(long = "host", value_name = "NAME=URL", requires = "upstream")]
     hosts: Vec<String>,
 
-    /// A header field of every call to it; repeat for several. ${NAME} stands for a variable of the environment
+    /// Header field of every call; repeat for several. ${NAME} is replaced by the environment variable
     #[arg(long = "header", value_name = "NAME: VALUE", requires = "upstream")]
     headers: Vec<String>,
 
-    /// Send operations with effects as well: they happen again
+    /// Also send operations with side effects, which take effect again
     #[arg(long, requires = "upstream")]
     effects: bool,
 
-    /// Fail, too, when more exchanges than this share of all cannot be judged, such as 10%
+    /// Also fail if more than this share of exchanges cannot be compared, such as 10%
     #[arg(long, value_name = "SHARE", value_parser = percent)]
     max_unknown: Option<f64>,
 
-    /// Fail, too, when an exchange cannot be judged: --max-unknown 0%
+    /// Also fail if an exchange cannot be compared: --max-unknown 0%
     #[arg(long, conflicts_with = "max_unknown")]
     strict: bool,
 
-    /// Exchanges that are shown in full
+    /// Number of exchanges printed in full
     #[arg(long, value_name = "N", default_value_t = 20)]
     show: usize,
 
-    /// How to say what was found
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: ReplayFormat,
 }

@@ -6,9 +6,9 @@ use std::process::ExitCode;
 use std::sync::Arc;
 use switchback_plan as plan;
 
-/// Shows for each operation of both sides how well it is kept, what is lost, how it differs, how many calls it makes and
-/// how much of a body is held, and which settings the pack reads. With settings given, only the routes that answer with them
-/// are shown. As Markdown it is a document for the people whose integrations run through the pack.
+/// Shows for each operation of both sides its verdict, losses, differences, number of calls and buffered part
+/// of the body, and the settings of the pack. With settings, shows only the routes that these select. The
+/// Markdown format is a document for owners of integrations.
 #[derive(clap::Args)]
 pub struct ReportArgs {
     #[command(flatten)]
@@ -17,7 +17,7 @@ pub struct ReportArgs {
     #[command(flatten)]
     settings: SettingsArg,
 
-    /// How to show it
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: ReportFormat,
 }

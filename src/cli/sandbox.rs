@@ -9,40 +9,40 @@ use std::time::Duration;
 use switchback_sandbox::{Options, Sandbox, Size};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Serves the messaging service itself - v3, v2 and its authorization server - from made-up data that forgets everything at
-/// the end. The same seed gives the same data and the same tokens. Faults, clock and request log are controlled under
-/// /_sandbox/ (GET it for the list).
+/// Simulates the messaging service: v3, v2 and its authorization server, with generated data that is
+/// discarded at exit. The same seed generates the same data and tokens. /_sandbox/ controls faults, clock and
+/// request log (GET it for the list).
 #[derive(clap::Args)]
 pub struct SandboxArgs {
-    /// Where to listen; port 0 takes a free one
+    /// Address; port 0 selects a free port
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:9003")]
     listen: SocketAddr,
 
-    /// Chooses data and tokens
+    /// Seed of data and tokens
     #[arg(long, value_name = "N", default_value_t = 1)]
     seed: u64,
 
-    /// How much data: small has every kind of record, large has more than a million
+    /// Amount of data: small has every kind of record, large has more than a million records
     #[arg(long, value_enum, default_value = "small")]
     size: SizeArg,
 
-    /// Life of access tokens: 30d, 12h, 5m, 3s or plain seconds
+    /// Lifetime of access tokens: 30d, 12h, 5m, 3s or seconds
     #[arg(long, value_name = "TIME", default_value = "30d", value_parser = duration)]
     expires_in: Duration,
 
-    /// A refresh keeps the refresh token as it is
+    /// Do not rotate the refresh token
     #[arg(long)]
     no_rotation: bool,
 
-    /// A spent refresh token that comes again is refused, but its grant lives on
+    /// Reject a reused refresh token without ending its grant
     #[arg(long)]
     no_reuse_detection: bool,
 
-    /// Keep tokens in this file across restarts
+    /// File that stores tokens across restarts
     #[arg(long, value_name = "FILE")]
     state: Option<PathBuf>,
 
-    /// Callback address that the OAuth app accepts; may be repeated
+    /// Callback address of the OAuth application; repeat for several
     #[arg(long, value_name = "URL", default_value = "http://127.0.0.1:9090/oauth/callback")]
     redirect_uri: Vec<String>,
 }

@@ -14,11 +14,11 @@ use switchback_compiler::mapping::schema;
     At the top of a mapping file, for editors with the YAML language server:\n  \
     # yaml-language-server: $schema=../mapping.schema.json")]
 pub struct SchemaArgs {
-    /// Which files
+    /// Kind of file
     #[arg(value_enum, default_value = "mapping")]
     of: Of,
 
-    /// Folder of a pack: its sides' names become keys that are completed and checked
+    /// Folder of a pack, whose side names become keys of the schema
     #[arg(long, value_name = "PACK")]
     pack: Option<PathBuf>,
 }

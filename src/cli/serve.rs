@@ -18,29 +18,29 @@ use switchback_gateway::server::Inherited;
 use switchback_gateway::telemetry::log::{self, LogFormat};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 
-/// Serves clients of one version from the service of the other, as a configuration file says. Reloads pack and
-/// configuration on SIGHUP and when their files change; drains on SIGTERM and SIGINT.
+/// Runs the gateway with a configuration file. Reloads pack and configuration on SIGHUP and when their files
+/// change; drains on SIGTERM and SIGINT.
 #[derive(clap::Args)]
 pub struct ServeArgs {
-    /// The configuration file; deploy/switchback.sample.yaml shows every key
+    /// Configuration file; deploy/switchback.sample.yaml has all keys
     #[arg(long, short, value_name = "FILE", env = "SWITCHBACK_CONFIG")]
     config: PathBuf,
 
-    /// Say whether configuration and pack are right, and serve nothing; with `online`, also whether the store, the services
-    /// and the authorization server answer
+    /// Check configuration and pack without serving; `online` also checks the store, the services and the
+    /// authorization server
     #[arg(long, value_name = "HOW", value_enum, num_args = 0..=1, require_equals = true, default_missing_value = "offline")]
     check: Option<CheckMode>,
 
-    /// How to show what --check finds
+    /// Output format of --check
     #[arg(long, value_enum, default_value = "text", requires = "check")]
     format: Format,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
 enum CheckMode {
-    /// Ask nobody
+    /// Without network access
     Offline,
-    /// Ask the store, the services and the authorization server too
+    /// Also connect to the store, the services and the authorization server
     Online,
 }
 

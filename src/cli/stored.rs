@@ -23,9 +23,9 @@ use switchback_plan::TokenRequests;
 /// How results are printed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub enum Format {
-    /// For people
+    /// Text
     Text,
-    /// For programs: one JSON document on standard output
+    /// One JSON document on standard output
     Json,
 }
 
@@ -39,43 +39,43 @@ impl Format {
     }
 }
 
-/// Which store to work on. A running gateway may stay running: it sees changes within a second.
+/// The store. A running gateway applies changes within a second.
 #[derive(clap::Args, Clone)]
 pub struct StoreArgs {
-    /// Configuration file of the gateway: gives store, key and authorization server
+    /// Configuration file of the gateway, with store, key and authorization server
     #[arg(long, value_name = "FILE", env = "SWITCHBACK_CONFIG", global = true)]
     config: Option<PathBuf>,
     /// Store, instead of the configured one: sqlite:FILE or postgres://USER:PASSWORD@HOST/DATABASE
     #[arg(long, value_name = "URL", env = "SWITCHBACK_STORE", hide_env_values = true, global = true)]
     store: Option<String>,
-    /// Sealing key, instead of the configured one: env:NAME, file:PATH or - for standard input; to rotate, several keys with
-    /// commas between, newest first [default: env:SWITCHBACK_KEY]
+    /// Encryption key, instead of the configured one: env:NAME, file:PATH or - for standard input; to rotate,
+    /// several keys separated by commas, newest first [default: env:SWITCHBACK_KEY]
     #[arg(long, value_name = "REF", global = true)]
     key: Option<SecretRef>,
-    /// Your name, for the history [default: that of the operating system's user]
+    /// Author for the history [default: the user of the operating system]
     #[arg(long, value_name = "NAME", global = true)]
     by: Option<String>,
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text", global = true)]
     pub format: Format,
 }
 
-/// Where the authorization server is, where the configuration does not say so.
+/// The authorization server, if the configuration does not define it.
 #[derive(clap::Args, Clone)]
 pub struct OAuthArgs {
-    /// Who the authorization server is: gives the addresses that are not given here (RFC 8414)
+    /// Issuer; its metadata provide missing addresses (RFC 8414)
     #[arg(long, value_name = "URL")]
     issuer: Option<String>,
-    /// Where a person authorizes
+    /// Authorization address
     #[arg(long, value_name = "URL")]
     authorize_url: Option<Url>,
-    /// Where codes become tokens
+    /// Token address
     #[arg(long, value_name = "URL")]
     token_url: Option<Url>,
     /// Callback on the gateway's admin port, exactly as registered with the application
     #[arg(long, value_name = "URL")]
     redirect_url: Option<Url>,
-    /// Scope to ask for; repeat for several
+    /// Requested scope; repeat for several
     #[arg(long = "scope", value_name = "SCOPE")]
     scopes: Vec<String>,
 }

@@ -25,7 +25,7 @@ pub struct Args {
     #[arg(long)]
     bless: bool,
 
-    /// How to say what was found
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }

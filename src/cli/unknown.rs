@@ -18,7 +18,7 @@ pub struct UnknownArgs {
     #[command(flatten)]
     port: AdminArgs,
 
-    /// How to print the result
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: Format,
 }
