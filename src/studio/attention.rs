@@ -60,7 +60,7 @@ pub(super) fn of_brownouts(all: &[Brownout], reader: &AttentionContext) -> Vec<M
         html! { li id={ "todo-brownout-" (one.id) } {
             div.what { p {
                 strong { "A brownout is open" } ": " (names_or(&one.operations, "all calls")) " of " (names_or(&one.clients, "all clients"))
-                " on " (one.side) " are answered 503; it ends " (moment(one.until_ms, reader.now_ms)) "."
+                " on " (one.side) " are rejected with 503; it ends " (moment(one.until_ms, reader.now_ms)) "."
             } }
             @if one.by == "configuration" {
                 span.soft { "set in the configuration" }
@@ -122,7 +122,7 @@ pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &Atte
     }
     if unpersisted > 0 {
         waiting.push(html! { li #todo-unpersisted { div.what { p {
-            strong { (count_noun(unpersisted as u64, "grant")) (reader.on_replica()) } " " @if unpersisted == 1 { "has its" } @else { "have their" } " newest tokens in memory only: a restart loses them until the store answers again."
+            strong { (count_noun(unpersisted as u64, "grant")) (reader.on_replica()) } " " @if unpersisted == 1 { "has its" } @else { "have their" } " newest tokens are in memory only: a restart before the store answers loses them."
         } } } });
     }
     waiting
@@ -137,7 +137,7 @@ pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &Attention
         waiting.push(html! {
             li #todo-reload {
                 div.what { p { strong { "The last reload failed" } (reader.on_replica()) " " (moment_text(&reload.at, reader.now_ms)) "; the pack and configuration from before it go on serving." } }
-                a.button.small href="/pack?show=reload" { "What is wrong" }
+                a.button.small href="/pack?show=reload" { "Errors" }
                 @if reader.may_operate {
                     form method="post" action="/reload" { (reader.form_token) input type="hidden" name="seen" value=(pack_seen); button.small type="submit" { "Reload again" } }
                 }
@@ -168,7 +168,7 @@ pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &Attentio
                 "The certificate of " code { (key) } (reader.on_replica()) ", " (use_of) ", "
                 strong { @if is_over { "has ended" } @else { "ends" } } " " (moment(one.ends_ms, now_ms)) "."
                 @if is_over { " Connections with it fail." }
-                " Replace its file; a reload takes it up."
+                " Replace its file; a reload applies it."
             } } } }
         })
         .collect()
@@ -304,7 +304,7 @@ fn state_words(state: GrantState) -> &'static str {
         GrantState::Pending => "has no access token yet",
         GrantState::Active => "is active",
         GrantState::Misconfigured => "is misconfigured",
-        GrantState::NeedsReconnect => "has to be connected again",
+        GrantState::NeedsReconnect => "must be connected again",
     }
 }
 
@@ -352,7 +352,7 @@ pub(super) fn of_unknown_calls(unknown: &[UnknownCall], reader: &AttentionContex
 pub(super) fn of_unread(lacking: &[&str]) -> Markup {
     html! {
         @if !lacking.is_empty() {
-            p.soft #todo-unread { "Not known while the store does not answer: " (lacking.join(", ")) ". The list may lack rows about them, or have old ones." }
+            p.soft #todo-unread { "Unknown while the store is unavailable: " (lacking.join(", ")) ". The list may lack rows about them, or have old ones." }
         }
     }
 }
@@ -434,7 +434,7 @@ mod tests {
             &[
                 ("todo-damaged-damaged", &["was changed outside Switchback"]),
                 ("todo-left-gone", &["is no longer in the configuration"]),
-                ("todo-credential-v2-refused", &["for v2 is refused by the service since 1 h ago"]),
+                ("todo-credential-v2-refused", &["for v2 is rejected by the service since 1 h ago"]),
                 ("todo-credential-v2-copied", &["does not open"]),
             ],
         );
@@ -464,7 +464,7 @@ mod tests {
                 ("todo-client-never", &["is not connected.", "Send its owner a link"]),
                 (
                     "todo-client-over",
-                    &["has to be connected again: its owner ended the authorization", "Send its"],
+                    &["must be connected again: its owner ended the authorization", "Send its"],
                 ),
                 ("todo-client-wrong", &["is misconfigured: ", "Look at it"]),
                 ("todo-token-late", &["ended 1 h ago and was not renewed"]),
@@ -521,7 +521,7 @@ mod tests {
                 ("todo-leaving", &["The gateway on pod-1 is about to stop"]),
                 ("todo-unpersisted", &["1 grant on pod-1 has its newest tokens in memory only"]),
                 ("todo-reload", &["The last reload failed on pod-1 1 h ago"]),
-                ("todo-restart", &["A restart is pending on pod-1: changes of listen take one."]),
+                ("todo-restart", &["A restart is pending on pod-1: changes of listen need one."]),
                 (
                     "todo-certificate-tls",
                     &["The certificate of tls on pod-1, presented to clients, ends in 1 h"],
@@ -530,7 +530,7 @@ mod tests {
         );
         check(
             &of_the_pack(&pack(None), "", &reader(None)),
-            &[("todo-restart", &["A restart is pending: changes of listen take one."])],
+            &[("todo-restart", &["A restart is pending: changes of listen need one."])],
         );
         check(&of_the_process(false, 0, &reader(None)), &[]);
     }
@@ -594,7 +594,10 @@ mod tests {
         check(
             &of_brownouts(&all, &reader(None)),
             &[
-                ("todo-brownout-open", &["all calls of acme on v2 are answered 503; it ends in 2 h", "End"]),
+                (
+                    "todo-brownout-open",
+                    &["all calls of acme on v2 are rejected with 503; it ends in 2 h", "End"],
+                ),
                 ("todo-brownout-set", &["it ends in 3 h", "set in the configuration"]),
             ],
         );

@@ -34,7 +34,7 @@ async fn list(visit: &PageContext<'_>) -> AdminResponse {
     // Those that need attention first.
     reports.sort_by(|a, b| b.proof.cmp(&a.proof).then_with(|| a.operation.cmp(&b.operation)));
     let body = html! {
-        div.page-head { h1 { "Differences" } p.lead { "What a client would get otherwise, by operation. Open one to see the fields, and the line of the mapping behind each." } }
+        div.page-head { h1 { "Differences" } p.lead { "Answers that clients would receive differently, by operation. Open one to see the fields and the mapping line of each." } }
         (visit.staleness(&summaries))
         @if summaries.value.is_some() { section.panel { (table(visit, &reports)) } }
     };
@@ -43,9 +43,8 @@ async fn list(visit: &PageContext<'_>) -> AdminResponse {
 
 fn table(visit: &PageContext<'_>, operations: &[OperationReport]) -> Markup {
     if operations.is_empty() {
-        let words =
-            html! { "Put an operation into the phase shadow, and both sides are compared from then on." };
-        return empty("Nothing was compared yet", &words);
+        let words = html! { "Set an operation to shadow to compare both sides." };
+        return empty("No comparisons yet", &words);
     }
     let wanted = visit.query.get("q").to_lowercase();
     let shown = operations.iter().filter(|one| one.operation.to_lowercase().contains(&wanted));
@@ -56,7 +55,7 @@ fn table(visit: &PageContext<'_>, operations: &[OperationReport]) -> Markup {
         }
         div.scroll role="region" aria-label="Differences" tabindex="0" {
             table {
-                thead { tr { th { "Operation" } th { "Phase" } th.n { "Compared" } th.n { "Different" } th.n { "At most" } th { "What differs most" } th { "Next" } } }
+                thead { tr { th { "Operation" } th { "Phase" } th.n { "Compared" } th.n { "Different" } th.n { "At most" } th { "Largest differences" } th { "Next" } } }
                 tbody { @for one in shown {
                     tr id={ "difference-" (one.side) "-" (one.operation) } {
                         td { a href={ "/differences/" (percent_encode(&one.side)) "/" (percent_encode(&one.operation)) } { (operation(&one.operation)) } }
@@ -101,10 +100,10 @@ async fn one(visit: &PageContext<'_>, side: &str, name: &str) -> AdminResponse {
         (visit.staleness(&summaries))
         @match found {
             None if summaries.value.is_none() => {}
-            None => { (empty("Nothing was compared yet", &html! { "Put it into the phase shadow, and both sides are compared from then on." })) }
+            None => { (empty("No comparisons yet", &html! { "Set it to shadow to compare both sides." })) }
             Some(summary) => {
                 (counts(summary, visit.now_ms))
-                @if summary.tallies.is_empty() { p.notice.good { "Nothing that was compared differs." } }
+                @if summary.tallies.is_empty() { p.notice.good { "No compared answer differs." } }
                 @for (at, (tally, yaml)) in summary.tallies.iter().zip(&yaml).enumerate() { (field(visit, summary, tally, yaml.as_ref(), at)) }
                 @if let Some(further) = further(&summary.tallies, FIELDS_MAX, "rarer difference") { p.soft { (further) " not shown" } }
             }
@@ -168,17 +167,17 @@ fn field(
             (sides(visit, &summary.side, &tally.example))
             (source(visit, &tally.cause))
             details {
-                summary { "This is as it should be" }
-                p.hint { "The pack is files: copy what fits into it, and let it be reviewed. The gateway takes it up by a reload." }
+                summary { "This is expected" }
+                p.hint { "Copy the text into the files of the pack and have it reviewed. The gateway applies it by a reload." }
                 @if let Some((ty, place)) = yaml {
-                    p { "The value means nothing, and differs each time. In " code { "pack.yaml" } ":" }
+                    p { "The value has no meaning and differs each time. In " code { "pack.yaml" } ":" }
                     pre id={ (id) "-noise" } { "compare:\n  types:\n    " (summary.side) ":\n      " (ty) ": {noise: [" (place) "]}\n" }
                     button.small type="button" data-copy={ (id) "-noise" } { "Copy: noise" }
                 } @else {
-                    p.soft { "Its place is in no named type of the contract, so no line of " code { "compare:" } " can name it." }
+                    p.soft { "Its location is not in a named type of the contract, so no line of " code { "compare:" } " can name it." }
                 }
                 @if let Some(line) = tally.cause.line().filter(|_| matches!(tally.kind, FindingKind::Missing)) {
-                    p { "The new version does not have it, and need not. In the shape at " code { (line) } ":" }
+                    p { "The new version does not have it, which is accepted. In the shape at " code { (line) } ":" }
                     pre id={ (id) "-loss" } { "only: {" (summary.side) ": {" (last_name(&tally.pattern)) ": none}}\n" }
                     button.small type="button" data-copy={ (id) "-loss" } { "Copy: expected loss" }
                 }
@@ -255,16 +254,14 @@ fn source(visit: &PageContext<'_>, cause: &Cause) -> Markup {
 
 fn cause_words(cause: &Cause) -> &'static str {
     match cause {
-        Cause::Made { .. } => {
-            "This line makes the value out of something else: the line is wrong, or what it reads is."
-        }
+        Cause::Made { .. } => "This line computes the value from another: the line or its source is wrong.",
         Cause::Copied { .. } => {
             "This line copies the value as it is: the two services disagree, or the line names the wrong place."
         }
         Cause::Unmapped { .. } => {
-            "No line makes this field; the nearest is the one that makes what is around it."
+            "No mapping line produces this field; the nearest line produces its parent."
         }
-        Cause::Upstream => "The other service did not answer, or not so that a client could have read it.",
+        Cause::Upstream => "The other service did not answer, or its answer could not be translated.",
         Cause::Gateway => "The gateway ended the call itself.",
     }
 }

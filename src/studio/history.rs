@@ -43,8 +43,8 @@ async fn export(visit: &PageContext<'_>, write: fn(&[&HistoryEntry]) -> AdminRes
     };
     let known = if visit.store_away.is_some() { None } else { read.await.ok() };
     let Some((moved, noted)) = known else {
-        let words = html! { p { "The store does not answer, and what is known without it may lack the last entries." } };
-        let title = "There is nothing to download now";
+        let words = html! { p { "The store does not answer. The latest entries may be missing." } };
+        let title = "No download is available now";
         return visit.page(Page::notice(StatusCode::SERVICE_UNAVAILABLE, title, words));
     };
     let all = entries(&moved, &noted);
@@ -79,7 +79,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
     let body = html! {
         div.page-head {
             h1 { "History" }
-            p.lead { "Changes by operators, by the gate and by the configuration: when, what, how far, by whom and why." }
+            p.lead { "Changes by operators, by the gate and by the configuration, with time, author and reason." }
             div.aside.actions {
                 a.button.small href={ "/history/export.csv" (query) } download { "CSV" }
                 a.button.small href={ "/history/export.json" (query) } download { "JSON" }
@@ -101,7 +101,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
                 @if all.is_empty() {
                     (empty("No entries yet", &html! { "Transitions of operations, reloads, brownouts and changes of clients are recorded here." }))
                 } @else {
-                    (empty("No such entry", &html! { "No entry fits what is asked for. " a href="/history" { "Show all" } }))
+                    (empty("No such entry", &html! { "No matching entries. " a href="/history" { "Show all" } }))
                 }
             } @else {
                 div.scroll role="region" aria-label="Table of what happened" tabindex="0" { table {

@@ -35,9 +35,9 @@ pub(super) fn fields(form: &FormFields, changed: &[(&str, String)]) -> Markup {
 
 fn label(name: &str) -> &str {
     match name {
-        "at" => "From then on it is answered 410 (UTC)",
-        "announce" => "Say so in its answers until then",
-        "never" => "No end for it",
+        "at" => "Rejected with 410 from (UTC)",
+        "announce" => "Announce it in answers until then",
+        "never" => "Remove the sunset date",
         "from" => "From (UTC)",
         "minutes" => "Minutes",
         "reason" => "Reason",
@@ -63,8 +63,8 @@ pub(super) fn resubmit_form(
             (visit.form_token())
             (fields(form, changed))
             div.actions {
-                button.primary type="submit" { "Send it again" }
-                a.button href="/" { "Leave it" }
+                button.primary type="submit" { "Submit again" }
+                a.button href="/" { "Cancel" }
             }
         }
     }
@@ -98,7 +98,7 @@ pub(super) async fn second(
             None => "it was changed.",
         }
     };
-    let now = html! { (now) " If you still want yours, send it once more." };
+    let now = html! { (now) " To apply yours, submit it again." };
     someone_was_faster(
         visit,
         tab,
@@ -117,21 +117,21 @@ pub(super) fn someone_was_faster(
     form: &Markup,
 ) -> AdminResponse {
     let body = html! {
-        div.page-head { h1 { "Someone was faster" } }
+        div.page-head { h1 { "Changed by another user" } }
         div.notice.warn role="alert" {
-            p { "Nothing was changed by you. While you were looking, " (done) }
+            p { "Your change was not applied. In the meantime, " (done) }
             p { (now) }
         }
         (form)
     };
-    visit.page(Page::still(tab, "Someone was faster", body).status(StatusCode::CONFLICT))
+    visit.page(Page::still(tab, "Changed by another user", body).status(StatusCode::CONFLICT))
 }
 
 /// Renders the page for a form of another session: the user has signed in again in another tab.
 pub(super) fn of_another_session(visit: &PageContext<'_>, form: &FormFields) -> Page {
     let words = html! {
         p role="alert" {
-            "This was written in another session, perhaps before you signed in again. What you wrote is kept here: look at it, and send it once more."
+            "This form belongs to another session. Your input is preserved: check it and submit it again."
         }
         (resubmit_form(visit, form, &[]))
     };
@@ -142,7 +142,7 @@ pub(super) fn of_another_session(visit: &PageContext<'_>, form: &FormFields) -> 
 pub(super) fn away(visit: &PageContext<'_>, since: i64, form: &FormFields) -> Page {
     let words = html! {
         p role="alert" {
-            "This change is written into the store, which stopped answering " (moment(since, visit.now_ms))
+            "Changes need the store, which stopped answering " (moment(since, visit.now_ms))
             ". What you wrote is kept here: send it once more when the store is back."
         }
         (resubmit_form(visit, form, &[]))

@@ -37,27 +37,27 @@ impl Tab {
     fn without_store(self) -> (&'static str, &'static str) {
         match self {
             Tab::Overview => (
-                "Grants, evidence and transitions are those read last, or missing",
+                "Grants, evidence and transitions are the last known ones, or missing",
                 "traffic, latency, phases and the pack are of now",
             ),
             Tab::Operations => (
-                "Evidence, transitions and the gate's numbers are those read last, or missing, and no operation can be moved",
+                "Evidence, transitions and gate values are the last known ones, or missing, and phases cannot be changed",
                 "traffic and phases are of now",
             ),
             Tab::Differences => (
-                "What was recorded of the dual run is what was read last, or missing",
+                "Records of the dual run are the last known ones, or missing",
                 "the mapping files and the playground work",
             ),
             Tab::Playground => {
                 ("Nothing here is read from it", "requests and mapping texts can be tried as ever")
             }
             Tab::Clients => (
-                "Grants and usage are those read last, or missing, and no client, brownout or sunset can be changed",
-                "brownouts and sunsets that are set go on being kept, and calls go on being counted in memory",
+                "Grants and usage are the last known ones, or missing, and clients, brownouts and sunsets cannot be changed",
+                "brownouts and sunsets stay in effect, and calls are counted in memory",
             ),
-            Tab::Pack => ("Nothing here is read from it", "all of this page is of now, and a reload works"),
+            Tab::Pack => ("Nothing here is read from it", "this page is current, and a reload works"),
             Tab::History => (
-                "Transitions and what happened beside them are those read last, or missing, and cannot be downloaded",
+                "Transitions and other entries are the last known ones, or missing, and cannot be downloaded",
                 "what the log and the numbers of this process say is of now",
             ),
         }
@@ -133,7 +133,7 @@ impl PageContext<'_> {
             html lang="en" data-theme=(self.theme.word()) {
                 (head(&page.title))
                 body data-live[page.is_live] data-path=(self.path) {
-                    a.skip href="#main" { "Skip to the page" }
+                    a.skip href="#main" { "Skip to the content" }
                     (self.masthead(page.tab))
                     main #main tabindex="-1" {
                         div #live-state .live-state role="status" hidden {}
@@ -233,11 +233,11 @@ impl PageContext<'_> {
             @if seen.failing_since.is_some() {
                 p.notice.warn.stale {
                     @if seen.value.is_some() {
-                        "What is read from the store is from " (moment(seen.at, self.now_ms)) "."
+                        "Data of the store is from " (moment(seen.at, self.now_ms)) "."
                     } @else if self.store_away.is_some() {
-                        "What is kept in the store was not read yet, and cannot be shown."
+                        "Data of the store is not loaded yet."
                     } @else {
-                        "What is kept in the store is still being read."
+                        "Data of the store is loading."
                     }
                 }
             }
@@ -249,7 +249,7 @@ impl PageContext<'_> {
         html! {
             fieldset.bare disabled[self.store_away.is_some()] {
                 (controls)
-                @if self.store_away.is_some() { p.hint.out-of-use { "Out of use: the store does not answer." } }
+                @if self.store_away.is_some() { p.hint.out-of-use { "Unavailable: the store does not answer." } }
             }
         }
     }
@@ -257,7 +257,7 @@ impl PageContext<'_> {
 
 fn role_badge(visit: &PageContext<'_>) -> Markup {
     if visit.studio.guard.is_open() {
-        return html! { span title="Set admin.token in the configuration to change things here" { (badge(Tone::Quiet, "no token: read only")) } };
+        return html! { span title="Set admin.token in the configuration to make changes here" { (badge(Tone::Quiet, "no token: read only")) } };
     }
     match visit.visitor.role {
         Role::Operate => badge(Tone::Busy, "operate"),
@@ -310,7 +310,7 @@ pub(crate) fn empty(title: &str, words: &Markup) -> Markup {
 
 /// Renders the placeholder of data that the store has not returned.
 pub(crate) fn unread() -> Markup {
-    html! { p.soft { "It is kept in the store, which has not given it yet." } }
+    html! { p.soft { "It is loading from the store." } }
 }
 
 /// Returns the rows of one page of a list.

@@ -241,13 +241,13 @@ impl PageContext<'_> {
 
     /// Responds to a user who may only read.
     fn needs_operator(&self) -> AdminResponse {
-        let words = html! { p { "Sign in with the token that may change things." } };
+        let words = html! { p { "Sign in with the admin token." } };
         self.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words))
     }
 
     fn not_found(&self) -> AdminResponse {
         let words = html! {
-            p { "There is nothing at " code { (self.path) } "." }
+            p { "There is no page at " code { (self.path) } "." }
             p { a.button href="/" { "To the overview" } }
         };
         self.page(Page::notice(StatusCode::NOT_FOUND, "Nothing here", words))
@@ -405,7 +405,7 @@ impl Studio {
         let visitor = self.guard.visitor(&headers).await;
         let Some(session) = visitor.as_ref().and_then(|visitor| visitor.session.clone()) else {
             if self.guard.is_open() {
-                let words = html! { p { "Set " code { "admin.token" } " in the configuration to change things here." } };
+                let words = html! { p { "Set " code { "admin.token" } " in the configuration to make changes here." } };
                 let visitor = Visitor { role: Role::Read, session: None };
                 let visit = self.visit(visitor, &headers, &uri, path).await;
                 return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
@@ -421,13 +421,17 @@ impl Studio {
                 true => AdminResponse::see("/login").cookie(&self.guard.sign_out_cookie(&headers)),
                 false => {
                     let words = html! { p { "This browser forgets the session. The store does not answer, so a copy of its cookie works at other replicas until " code { "admin.session_max" } " is over: sign in again and out again when the store is back." } };
-                    let page = Page::notice(StatusCode::SERVICE_UNAVAILABLE, "Signed out here only", words);
+                    let page = Page::notice(
+                        StatusCode::SERVICE_UNAVAILABLE,
+                        "Signed out on this replica only",
+                        words,
+                    );
                     visit.page(page).cookie(&self.guard.sign_out_cookie(&headers))
                 }
             };
         }
         if !visit.may_operate() {
-            let words = html! { p { "You are signed in to look. Sign in with the token of " code { "admin.token" } " to change things." } };
+            let words = html! { p { "You have read access. Sign in with the token of " code { "admin.token" } " to make changes." } };
             return visit.page(Page::notice(StatusCode::FORBIDDEN, "Nothing was changed", words));
         }
         let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
@@ -461,7 +465,7 @@ pub const FORMS: [(&str, Option<&str>); 15] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),
     ("/clients/{name}/sunset", Some("sunset set")),
-    ("/clients/{name}/connect", Some("connect link made")),
+    ("/clients/{name}/connect", Some("connect link created")),
     ("/clients/{name}/rotate", Some("token rotated")),
     ("/clients/{name}/retry", Some("refresh requested")),
     ("/clients/{name}/restore", Some("client restored")),

@@ -32,7 +32,7 @@ pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
             }
         }
         @if let Some(since) = visit.studio.traffic.known_since(span, visit.now_ms) {
-            p.soft #known-since { "Counting began " (moment(since, visit.now_ms)) ": earlier requests of " (span.words()) " are in none of these numbers." }
+            p.soft #known-since { "Counted since " (moment(since, visit.now_ms)) ": earlier requests of " (span.words()) " are in none of these numbers." }
         }
         div.grid.narrow-2 {
             (tiles(visit, span))
@@ -48,7 +48,7 @@ pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
             section.panel.w4 #progress aria-labelledby="progress-title" {
                 header { h2 #progress-title { "Migration progress" } a.aside href="/operations" { "Operations" } }
                 (progress(visit, &phases))
-                p { a #after-sunset-link href="/clients?show=after-sunset" { "What clients lose after the sunset" } }
+                p { a #after-sunset-link href="/clients?show=after-sunset" { "Losses after the sunset" } }
             }
             (replicas(visit))
             (charts(visit, span, &phases))
@@ -138,7 +138,7 @@ fn tiles(visit: &PageContext<'_>, span: ChartSpan) -> Markup {
         section.panel.w3 #now-own {
             p.stat-name { "Added by Switchback" }
             p.stat { (added) span.unit { (added_unit) } }
-            p.stat-note title="From the head of a request to the head of its answer, less the time in which answers of services and bodies were awaited. Requests without a call, tunnels and event streams are not counted." {
+            p.stat-note title="From the head of a request to the head of its answer, without the time spent waiting for services and bodies. Requests without a call, tunnels and event streams are not counted." {
                 "mean of " (count_noun(total.added.count(), "request"))
             }
         }
@@ -157,7 +157,7 @@ fn replicas(visit: &PageContext<'_>) -> Markup {
         .chain(others.iter().map(|one| (one.name.as_str(), Some(one.presence), &one.standing)));
     html! {
         section.panel.w12 #replicas aria-labelledby="replicas-title" {
-            header { h2 #replicas-title { "Replicas" } span.soft { "Traffic on all pages is of all of them. Rows that name a replica, and the pack, are of that one." } }
+            header { h2 #replicas-title { "Replicas" } span.soft { "Traffic includes all replicas. The pack and rows that name a replica are of that replica." } }
             div.scroll role="region" aria-label="Table of replicas" tabindex="0" { table {
                 thead { tr { th { "Replica" } th { "State" } th { "Started" } th { "Version" } th { "Pack" } th.n { "Requests" } th.n { "Errors" } th.n { "In flight" } } }
                 tbody { @for (name, presence, standing) in all {
@@ -237,7 +237,7 @@ fn charts(visit: &PageContext<'_>, span: ChartSpan, phases: &[PhaseInfo]) -> Mar
             @if busiest.is_empty() { p.soft {
                 @match visit.studio.traffic.known_since(ChartSpan::Hour, visit.now_ms) {
                     None => "No request in the last hour.",
-                    Some(since) => { "No request since counting began " (moment(since, visit.now_ms)) "." },
+                    Some(since) => { "No request since counting started " (moment(since, visit.now_ms)) "." },
                 }
             } } @else {
                 div.scroll role="region" aria-label="Operations that fail or are busy" tabindex="0" { table {

@@ -84,7 +84,7 @@ fn failed_reload(visit: &PageContext<'_>, pack: &PackStatus) -> Markup {
         @if let Some(reload) = pack.last_reload.as_ref().filter(|reload| reload.error.is_some()) {
             div.notice.bad #reload-failed role="alert" {
                 strong { "The last reload failed" } " " (moment_text(&reload.at, visit.now_ms)) "; what was loaded before goes on serving. "
-                a href="/pack?show=reload" { "What is wrong" }
+                a href="/pack?show=reload" { "Errors" }
             }
         }
     }
@@ -121,7 +121,7 @@ fn routes(visit: &PageContext<'_>, side: &SideReport) -> Markup {
                 thead { tr { th { "Operation" } th { "Kept" } th { "Route" } th { "Counterpart" } th.n { "Calls" } th.n { "Lost" } th.n { "Without source" } th { "Line" } } }
                 tbody { @for one in &shown { (route_row(side, one)) } }
             } }
-            @if found == 0 { p.soft { "None fits what is asked for." } }
+            @if found == 0 { p.soft { "No matches." } }
             (pager(visit, shown.len(), found, LISTED))
         }
     }
@@ -152,7 +152,7 @@ fn shapes(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
         section.panel #shapes {
             @if all.is_empty() { (empty("No shape", &html! { "This pack relates no types by name." })) } @else {
                 div.scroll role="region" aria-label="Shapes" tabindex="0" { table {
-                    thead { tr { th { "Shape" } th { "Carries" } th { "What does not survive" } th { "Line" } } }
+                    thead { tr { th { "Shape" } th { "Carries" } th { "Losses" } th { "Line" } } }
                     tbody { @for shape in &of_page {
                         tr id={ "shape-" (percent_encode(&shape.shape)) } {
                             td { code { (shape.shape) } }
@@ -162,7 +162,7 @@ fn shapes(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
                         }
                     } }
                 } }
-                @if found == 0 { p.soft { "None fits what is asked for." } }
+                @if found == 0 { p.soft { "No matches." } }
                 (pager(visit, of_page.len(), found, LISTED))
             }
         }
@@ -184,7 +184,7 @@ fn settings(shown: Option<&PackShown>, given: &Json) -> Markup {
     let all = shown.map_or(&[][..], |shown| &shown.report.settings);
     html! {
         section.panel #settings {
-            @if all.is_empty() { (empty("No setting", &html! { "This pack reads nothing under " code { "settings" } " of the configuration." })) } @else {
+            @if all.is_empty() { (empty("No setting", &html! { "This pack reads no settings under " code { "settings" } " of the configuration." })) } @else {
                 div.scroll role="region" aria-label="Settings" tabindex="0" { table {
                     thead { tr { th { "Setting" } th { "Type" } th { "Value" } th { "Default" } th { "About" } th { "Line" } } }
                     tbody { @for one in all { tr {
@@ -241,7 +241,7 @@ fn contract(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
         div.grid {
             section.panel.w8 #contract-operations aria-labelledby="contract-operations-title" {
                 header { h2 #contract-operations-title { "Operations of " (chosen.name) } span.soft { (count(operations.len() as u64)) } }
-                @if operations.is_empty() { p.soft { "None fits what is asked for." } }
+                @if operations.is_empty() { p.soft { "No matches." } }
                 @for one in page { (contract_operation(one)) }
                 (pager(visit, page.len(), operations.len(), LISTED))
             }
@@ -316,7 +316,7 @@ fn files(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
                             }
                             None => {
                                 header { h2 { (name) } }
-                                p.soft { "It is too large to be shown: more than " (bytes(BYTES_MAX as u64)) "." }
+                                p.soft { "It is too large to be displayed: more than " (bytes(BYTES_MAX as u64)) "." }
                             }
                         }
                     }
@@ -353,7 +353,7 @@ fn source_view(name: &str, text: &str, marked: usize) -> Markup {
 /// Renders the differences to the previous pack.
 fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
     let (Some(now), Some(before)) = (shown, before) else {
-        return html! { section.panel { (empty("No pack before this one", &html! { "After a reload, what it changed stands here." })) } };
+        return html! { section.panel { (empty("No earlier pack", &html! { "The changes of the last reload appear here." })) } };
     };
     let mut names: Vec<&str> =
         now.files.iter().chain(before.files.iter()).map(|file| file.name.as_str()).collect();
@@ -373,11 +373,11 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
         names.into_iter().filter_map(|name| Some((name, patch(name)?))).collect();
     html! {
         section.panel #changes {
-            @if changed.is_empty() { (empty("Nothing is different", &html! { "The pack was loaded again with the same files." })) }
+            @if changed.is_empty() { (empty("No change", &html! { "The pack was loaded again with the same files." })) }
             @for (name, patch) in &changed {
                 h2 { (name) }
                 @match patch {
-                    None => p.soft { "It differs, and is too large to be shown line by line." },
+                    None => p.soft { "It differs and is too large to be displayed by line." },
                     Some(patch) => {
                         @let further = patch.lines().skip(2 + DIFF_LINES_MAX).count();
                         pre.diff tabindex="0" aria-label={ "Changes of " (name) } {
@@ -398,13 +398,13 @@ fn reload(visit: &PageContext<'_>, pack: &PackStatus) -> Markup {
     html! {
         section.panel #reload {
             @match &pack.last_reload {
-                None => (empty("Nothing was reloaded yet", &html! { "What serves is what was loaded at the start." })),
+                None => (empty("No reload yet", &html! { "The configuration loaded at start is in use." })),
                 Some(reload) => {
                     p {
                         @if reload.succeeded { (badge(Tone::Good, "reloaded")) } @else { (badge(Tone::Bad, "failed")) }
                         " " (moment_text(&reload.at, visit.now_ms))
                     }
-                    @if let Some(error) = &reload.error { pre.diagnostics tabindex="0" aria-label="What was found" { (error) } }
+                    @if let Some(error) = &reload.error { pre.diagnostics tabindex="0" aria-label="Findings" { (error) } }
                     @if !reload.needs_restart.is_empty() { p.notice.warn { "Changes of " code { (reload.needs_restart.join(", ")) } " take a restart." } }
                 }
             }

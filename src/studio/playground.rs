@@ -100,7 +100,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
 fn being_read(visit: &PageContext<'_>) -> AdminResponse {
     let body = html! {
         div.page-head { h1 { "Playground" } }
-        (empty("The pack is being compiled for trying", &html! { "Its examples come in a moment. " a href={ "/playground" (visit.query.with("file", visit.query.get("file"))) } { "Look again" } }))
+        (empty("The pack is being compiled for trying", &html! { "Its examples are loading. " a href={ "/playground" (visit.query.with("file", visit.query.get("file"))) } { "Look again" } }))
     };
     visit.page(Page::live(Tab::Playground, "Playground", body))
 }
@@ -221,13 +221,13 @@ fn page(
     let body = html! {
         div.page-head {
             h1 { "Playground" }
-            p.lead { "What would become of a request. Calls with an effect are planned and never sent; replies are of the pack's examples unless you ask for live reads. Point at a field of the answer, or move to it with the Tab key, and its way through the mapping lights up." }
+            p.lead { "Runs a request through the mapping. Calls with side effects are planned and not sent; replies come from the pack's examples unless you select live reads. Point at a field of the answer, or move to it with the Tab key, to highlight its way through the mapping." }
         }
         div.bench {
             (editor(visit, examples, draft))
             div.bench-result #result aria-live="polite" {
                 @match came {
-                    PlaygroundResult::Nothing => { (empty("Nothing tried yet", &html! { "Take an example, or write a request, and press Try." })) }
+                    PlaygroundResult::Nothing => { (empty("No result yet", &html! { "Take an example, or write a request, and press Try." })) }
                     PlaygroundResult::Fault(error) => { (fault(error)) }
                     PlaygroundResult::Ran(ran) => { (result(ran)) }
                     PlaygroundResult::WhatIf(said) => { (what_if(said)) }
@@ -243,10 +243,10 @@ fn fault(error: &TryError) -> Markup {
         div.notice.bad #fault role="alert" {
             @match error {
                 TryError::Findings(found) => {
-                    p { strong { "The mapping text does not compile." } " What serves is not touched." }
-                    pre tabindex="0" aria-label="What the compiler found" { (found) }
+                    p { strong { "The mapping text does not compile." } " The served pack is not affected." }
+                    pre tabindex="0" aria-label="Findings of the compiler" { (found) }
                 }
-                other => { p { strong { "Nothing was tried." } " " (other) } }
+                other => { p { strong { "No request was run." } " " (other) } }
             }
         }
     }
@@ -282,7 +282,7 @@ fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &Playgrou
                 section.panel.stack aria-labelledby="request-title" {
                     h2 #request-title { "Request" }
                     @if let Some(recorded) = draft.recorded {
-                        p.notice.busy { "Recorded exchange " (recorded) ", values masked. " a href="/playground" { "Write one instead" } }
+                        p.notice.busy { "Recorded exchange " (recorded) ", values masked. " a href="/playground" { "Write a request instead" } }
                         input type="hidden" name="recorded" value=(recorded);
                     } @else {
                         div.row {
@@ -322,16 +322,16 @@ fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &Playgrou
                         }
                         (client_field(visit, "Live reads on behalf of", "client", "nobody", &draft.client))
                     }
-                    label.check { input type="checkbox" name="live" checked[draft.live]; span { "Ask the new service for what has no effect" } }
+                    label.check { input type="checkbox" name="live" checked[draft.live]; span { "Send calls without side effects to the new service" } }
                     @if visit.may_operate() {
                         div.actions { button.primary type="submit" { "Try" } }
                     } @else {
-                        p.hint { "Sign in with a token that may operate to try requests of your own; examples can be tried by all." }
+                        p.hint { "Sign in with an operator token to run your own requests; examples are available to all users." }
                     }
                 }
                 section.panel.stack aria-labelledby="mapping-title" {
                     h2 #mapping-title { "Mapping text" }
-                    p.hint { "Change it and try: what serves stays as it is. What is right goes into the pack by hand, or by git." }
+                    p.hint { "Changes here are not served. Copy a correct mapping into the pack." }
                     @if let Some((name, text)) = file {
                         input type="hidden" name="file" value=(name);
                         label { (name)
@@ -347,7 +347,7 @@ fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &Playgrou
                     @if visit.may_operate() {
                         div.actions {
                             button type="submit" { "Try with this text" }
-                            button type="submit" formaction="/playground/what-if" { "What would it do to " (count_noun(bench.list_recorded().len() as u64, "recorded exchange")) "?" }
+                            button type="submit" formaction="/playground/what-if" { "Effect on " (count_noun(bench.list_recorded().len() as u64, "recorded exchange")) "?" }
                         }
                     }
                 }
@@ -367,7 +367,7 @@ fn recorded_list(visit: &PageContext<'_>) -> Markup {
                 @if bench.is_recording() { (badge(Tone::Busy, "recording")) }
             }
             @if all.is_empty() {
-                p.soft { "None yet. The next hundred exchanges can be recorded, masked, in memory only." }
+                p.soft { "None. The next hundred exchanges can be recorded, masked, in memory." }
             } @else {
                 div.scroll role="region" aria-label="Recorded exchanges" tabindex="0" {
                     table {
@@ -420,7 +420,7 @@ fn result(ran: &Ran) -> Markup {
         @for call in &ran.calls { (call_panel(call)) }
         @if !ran.steps.is_empty() {
             section.panel aria-labelledby="context-title" {
-                h2 #context-title { "What the mapping can look into" }
+                h2 #context-title { "Values available to the mapping" }
                 @for step in &ran.steps {
                     details {
                         summary { "After call " (step.after_call + 1) }
@@ -461,7 +461,7 @@ fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
             }
             div.trail-columns {
                 div.trail-answer {
-                    h3 { "What the client gets" }
+                    h3 { "Answer to the client" }
                     @if let Some(body) = &answer.body {
                         pre.json tabindex="0" aria-label="Answer" { (json(body, "answer", &answer.parts)) }
                     } @else { p.soft { "No body." } }
@@ -471,8 +471,8 @@ fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
                     (lines(answer.parts.iter().chain(ran.calls.iter().flat_map(|call| &call.parts))))
                 }
                 div.trail-sources {
-                    h3 { "What it was made of" }
-                    @if ran.calls.iter().all(|call| call.reply.is_none()) && ran.request.is_null() { p.soft { "Nothing: the mapping says it all." } }
+                    h3 { "Sources" }
+                    @if ran.calls.iter().all(|call| call.reply.is_none()) && ran.request.is_null() { p.soft { "None." } }
                     @for call in &ran.calls {
                         @if let Some(reply) = &call.reply {
                             p.source-name { (call.number + 1) ". " code { (call.method) " " (call.target) } " " (reply_badge(call)) }
@@ -485,7 +485,7 @@ fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
                     }
                 }
             }
-            p.trail-note #trail-note role="status" { "Point at a field of the answer to see its way." }
+            p.trail-note #trail-note role="status" { "Point at a field of the answer to see its source." }
             @if !answer.parts.is_empty() { (table(&answer.parts)) }
         }
     }
@@ -495,7 +495,7 @@ fn trail(ran: &Ran, answer: &RanAnswer) -> Markup {
 fn table(parts: &[TracedField]) -> Markup {
     html! {
         details.trail-table {
-            summary { "Every field with its source, as a table" }
+            summary { "Fields and sources as a table" }
             div.scroll role="region" aria-label="Fields and sources" tabindex="0" {
                 table {
                     thead { tr { th { "Field" } th { "How" } th { "From" } th { "Line" } } }
@@ -536,7 +536,7 @@ fn lines<'p>(parts: impl Iterator<Item = &'p TracedField>) -> Markup {
                 }
             }
         }
-        @if by_file.is_empty() { p.soft { "No line of it speaks for a field." } }
+        @if by_file.is_empty() { p.soft { "No line of it maps a field." } }
     }
 }
 
@@ -664,7 +664,7 @@ fn what_if(said: &WhatIf) -> Markup {
     let changed = judged.saturating_sub(said.same);
     html! {
         section.panel aria-labelledby="what-if-title" {
-            header { h2 #what-if-title { "What this text would change" } span.soft { "compared with the calls and answers that were recorded" } }
+            header { h2 #what-if-title { "Changes by this text" } span.soft { "compared with the calls and answers that were recorded" } }
             p #what-if-sum {
                 "Of " (count_noun(said.exchanges as u64, "recorded exchange")) ", " (count(judged as u64)) " could be judged: "
                 strong { (count(said.same as u64)) " unchanged, " (count(changed as u64)) " changed" }
@@ -675,11 +675,11 @@ fn what_if(said: &WhatIf) -> Markup {
             }
             @if said.changed.is_empty() {
                 @if said.exchanges == 0 {
-                    p.notice.warn { "No exchange is recorded, so nothing was judged." }
+                    p.notice.warn { "No exchange is recorded." }
                 } @else if judged == 0 {
-                    p.notice.warn { "No exchange could be judged: whether calls or answers change is unknown." }
+                    p.notice.warn { "No exchange could be compared: whether calls or answers change is unknown." }
                 } @else if said.unknown > 0 {
-                    p.notice.warn { "No call and no answer of the judged exchanges changes. The others are unknown." }
+                    p.notice.warn { "No call and no answer of the compared exchanges changes. The others are unknown." }
                 } @else {
                     p.notice.good { "No call and no answer changes." }
                 }
@@ -716,7 +716,7 @@ mod tests {
     #[test]
     fn a_change_is_good_only_where_all_that_was_recorded_could_be_judged() {
         for (exchanges, same, unknown, sum, notice, is_good) in [
-            (0, 0, 0, "Of 0 recorded exchanges, 0 could be judged", "No exchange is recorded", false),
+            (0, 0, 0, "Of 0 recorded exchanges, 0 could be compared", "No exchange is recorded", false),
             (4, 0, 4, "0 could be judged: 0 unchanged, 0 changed; 4 unknown", "is unknown", false),
             (
                 4,
@@ -726,7 +726,7 @@ mod tests {
                 "The others are unknown",
                 false,
             ),
-            (1, 1, 0, "Of 1 recorded exchange, 1 could be judged", "No call and no answer changes.", true),
+            (1, 1, 0, "Of 1 recorded exchange, 1 could be compared", "No call and no answer changes.", true),
         ] {
             let markup = what_if(&WhatIf { exchanges, same, unknown, ..WhatIf::default() });
             let said = text(&markup);
@@ -811,11 +811,11 @@ mod tests {
             ),
             (
                 ran("shadow", "v2", false, false),
-                "In this phase v2's own service answers, unchanged; below is what the mapping would have made of it.",
+                "In this phase v2's own service answers, unchanged. The result of the mapping is below.",
             ),
             (
                 ran("translated", "v2", true, false),
-                "The pack refuses this, so v2's own service answers, unchanged; below is the answer without it.",
+                "The pack refuses this request, so v2's own service answers, unchanged. The answer without that service is below.",
             ),
             (
                 ran("translated", "v2", true, true),
@@ -840,7 +840,7 @@ mod tests {
             (false, "service", "sentReply live"),
             (true, "example", "planned, never sentReply example"),
             (false, "recording", "Reply recorded"),
-            (false, "contract", "Reply made of the contract"),
+            (false, "contract", "Reply generated from the contract"),
             (true, "", "planned, never sentReply no reply"),
         ] {
             let call = RanCall {

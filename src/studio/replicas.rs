@@ -286,11 +286,7 @@ fn own_name() -> String {
     let host =
         std::env::var("HOSTNAME").ok().or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
     let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
-    format!(
-        "{}, process {}",
-        host.unwrap_or_else(|| "a machine without a name".to_owned()),
-        std::process::id()
-    )
+    format!("{}, process {}", host.unwrap_or_else(|| "an unnamed machine".to_owned()), std::process::id())
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route, has_own: bool)
                 }
             }
         }
-        details { summary { "Every field, with its line" } pre tabindex="0" aria-label="The route in full" { (explain(pack, serves, route)) } }
+        details { summary { "Fields with mapping lines" } pre tabindex="0" aria-label="The route in full" { (explain(pack, serves, route)) } }
     }
 }
 
@@ -56,7 +56,7 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
     let is_whole = route.verdict == Verdict::Exact && lost.is_empty() && gaps.is_empty();
     html! {
         p { (badge(tone(route.verdict.word()), route.verdict.word())) }
-        @if is_whole && route.notes.is_empty() { p.soft { "Nothing: every field survives both ways." } }
+        @if is_whole && route.notes.is_empty() { p.soft { "None: all fields are preserved in both directions." } }
         @if !refusals.is_empty() {
             h3 { "Refused" }
             ul.plain { @for reason in refusals { li { "“" (pack.reason_text(reason).unwrap_or_default()) "”" } } }

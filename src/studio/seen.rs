@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(
             readings.look(PATIENCE, read(4)).await.value.as_deref(),
             Some(&4),
-            "it is too old to be shown"
+            "it is too old to be displayed"
         );
     }
 

@@ -27,7 +27,7 @@ pub(super) fn page(
     let body = html! {
         h1 { "Sign in" }
         @if !kept.is_empty() {
-            p.notice.warn { "Your session has ended. What you wrote is kept: sign in, look at it and send it again." }
+            p.notice.warn { "Your session has ended. Your input is preserved: sign in, check it and submit it again." }
         }
         @if let Some(trouble) = trouble { p.notice.bad role="alert" { (trouble) } }
         form.stack method="post" action="/login" {
@@ -36,11 +36,11 @@ pub(super) fn page(
             label { "Token"
                 input type="password" name="token" required autofocus autocomplete="current-password" spellcheck="false";
             }
-            p.hint { "The value of " code { "admin.token" } " to change things, or of " code { "admin.read_token" } " to look." }
+            p.hint { "The value of " code { "admin.token" } " to make changes, or of " code { "admin.read_token" } " to look." }
             label { "Your name " span.hint { "(optional)" }
                 input type="text" name="name" maxlength="60" autocomplete="name";
             }
-            p.hint { "Stands in the history beside what you change." }
+            p.hint { "Recorded in the history with your changes." }
             button.primary type="submit" { "Sign in" }
         }
     };
@@ -60,7 +60,7 @@ pub(super) async fn sign_in(
         form.all().filter_map(|(name, value)| Some((name.strip_prefix(KEPT)?, value))).collect();
     let again = |status, words: &str| page(status, theme, to, &kept, Some(words));
     match studio.guard.sign_in(peer, form.get("token"), form.get("name")).await {
-        SignIn::Wrong => again(StatusCode::UNAUTHORIZED, "This token opens nothing here."),
+        SignIn::Wrong => again(StatusCode::UNAUTHORIZED, "Invalid token."),
         SignIn::Wait => again(
             StatusCode::TOO_MANY_REQUESTS,
             "Too many wrong tokens came from your address. Wait a minute.",
@@ -78,7 +78,7 @@ pub(super) async fn sign_in(
                 let token = studio.guard.form_token(&session);
                 AdminResponse::html(
                     StatusCode::OK,
-                    outside("Send it again", theme, &resume(to, &kept, &token)),
+                    outside("Submit again", theme, &resume(to, &kept, &token)),
                 )
             };
             answer.cookie(&cookie)
@@ -90,12 +90,12 @@ pub(super) async fn sign_in(
 fn resume(to: &str, kept: &FormFields, token: &str) -> Markup {
     html! {
         h1 { "You are signed in again" }
-        p { "This is what you were about to send. Nothing has been done yet." }
+        p { "Your input is below. It was not applied." }
         form.stack method="post" action=(to) {
             input type="hidden" name=(FORM_TOKEN) value=(token);
             (kept::fields(kept, &[]))
             button.primary type="submit" { "Send it" }
-            a.button href="/" { "Leave it" }
+            a.button href="/" { "Cancel" }
         }
     }
 }

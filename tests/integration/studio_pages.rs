@@ -316,7 +316,7 @@ async fn evidence_is_judged_by_the_thresholds_of_the_gate_and_by_fixed_ones_wher
     let objected = session.page(&gateway, &moving(AGENT)).await;
     assert!(section(&objected, "objection").contains("2 of 3 compared answers differ"), "{objected}");
     let free = session.page(&gateway, &moving(CONTACT)).await;
-    assert!(free.contains("What will happen") && !free.contains("id=\"objection\""), "{free}");
+    assert!(free.contains("Effects") && !free.contains("id=\"objection\""), "{free}");
     for (operation, status) in [(AGENT, 409), (CONTACT, 200)] {
         let asked = json!({"operation": operation, "phase": "translated"});
         assert_eq!(gateway.admin("POST /api/phases", &asked).await.0, status, "{operation}");
@@ -400,7 +400,7 @@ async fn lists_of_clients_have_pages_of_their_own_and_count_what_they_leave_out(
     let all = list(&report()["sides"][0], "operations").len();
     assert_eq!((operations[..3].to_vec(), operations.iter().sum::<usize>()), (vec![1, 0, 0], all));
 
-    let mark = "12 of 14 operations are columns, the most called first.";
+    let mark = "12 of 14 operations are columns, by number of calls.";
     let first = page_with(&gateway, "/clients", mark).await;
     let counted = |page: &str| {
         ["client-", "usage-c", "usage-administrator"]

@@ -56,7 +56,7 @@ test('a brownout of everything takes a typed word, is first on the overview, and
 
   await go('/');
   const first = '.todo li:first-child';
-  assert.match(await text(first), /A brownout is open: all calls of all clients on v2 are answered 503; it ends in (9|10) min/);
+  assert.match(await text(first), /A brownout is open: all calls of all clients on v2 are rejected with 503; it ends in (9|10) min/);
   await sound('overview-brownout');
   await press(page, `${first} button`);
   assert.equal(new URL(page.url()).pathname, '/', 'it leads back to the overview');
@@ -77,7 +77,7 @@ test('a window without a scope is refused, by the pages without a script too', {
     assert.match(await still.page.textContent('main'), /choose the clients that it is for/);
     await still.page.goto(`${running.admin}/clients/brownouts/new?operation=GET%20%2Fchats&client=delta&minutes=10&of=delta`);
     assert.equal(await still.page.locator('#confirm').count(), 0, 'no word is typed for one operation of one client');
-    await still.page.getByRole('button', { name: 'Set the brownout' }).click();
+    await still.page.getByRole('button', { name: 'Add the brownout' }).click();
     await still.page.waitForURL('**/clients/delta');
     assert.match(await still.page.textContent('#brownouts'), /open/);
     await still.page.getByRole('button', { name: 'Remove' }).click();
@@ -103,11 +103,11 @@ test('an operation whose answers differ is moved on only against a red verdict a
   assert.equal(await phase(), 'shadow');
   await go(`${of_operation}/move?phase=translated&share=`);
   await page.fill('#reason', 'the old service is wrong');
-  await page.getByRole('button', { name: 'Move it against the evidence' }).click();
+  await page.getByRole('button', { name: 'Change phase against the evidence' }).click();
   await page.waitForSelector('#done');
   assert.equal(await phase(), 'translated');
   // What was seen in the phase before is no evidence of this one, and stays on the page of the differences.
-  assert.match(await text('#evidence'), /Nothing was compared in this phase yet/);
+  assert.match(await text('#evidence'), /No comparisons in this phase yet/);
   assert.match(await text('#findings'), /No difference was seen in this phase/);
   await go('/');
   assert.doesNotMatch(await text('main'), /GET \/contacts differs too much/);

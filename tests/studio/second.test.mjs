@@ -23,7 +23,7 @@ const describe = async (page, reason) => {
 /** Sends it, and what is asked then. */
 const set = async (page) => {
   await page.getByRole("button", { name: "Review" }).click();
-  await page.getByRole("button", { name: "Set the brownout" }).click();
+  await page.getByRole("button", { name: "Add the brownout" }).click();
 };
 const both = () => Promise.all([world.visitor({ name: "Ada" }), world.visitor({ name: "Grace" })]);
 const close = (...pages) => Promise.all(pages.map((page) => page.context().close()));
@@ -31,7 +31,7 @@ const post = (path, body = {}) => fetch(world.admin + path, { method: "POST", he
 const ends = async () => (await world.api("/api/sunsets")).find((one) => one.client === "acme")?.at ?? null;
 /** The page that tells the second one; what it says of the first. */
 const told = async (page, name) => {
-  await page.getByRole("heading", { name: "Someone was faster" }).waitFor();
+  await page.getByRole("heading", { name: "Changed by another user" }).waitFor();
   await page.evaluate(AXE);
   const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
   assert.deepEqual(violations.map((one) => `${one.id} ${one.nodes[0].target}`), []);
@@ -54,14 +54,14 @@ test("sunsets: the second is told whose date stands, and may set his all the sam
   assert.match(said, /Nothing was changed by you.*Ada did this: sunset set, acme, v2 .*ends 2031-01-01T00:00:00Z, announced/s);
   assert.ok((await ends()).startsWith("2031-01-01"), "nothing was changed");
   assert.equal(await grace.locator("#kept [name=at]").inputValue(), "2032-02-02");
-  await grace.getByRole("button", { name: "Send it again" }).click();
+  await grace.getByRole("button", { name: "Submit again" }).click();
   await eventually("now it is Grace's", async () => (await ends())?.startsWith("2032-02-02"));
   // A form that nobody has touched follows: who begins from what he sees is no second.
   await eventually("Ada sees it in the field", async () => (await ada.locator("input[name=at]").inputValue()).startsWith("2032-02-02"));
   await ada.locator("input[name=at]").fill("2033-03-03");
   await ada.getByRole("button", { name: "Set the date" }).click();
   await eventually("it is Ada's again", async () => (await ends())?.startsWith("2033-03-03"));
-  await ada.getByRole("button", { name: "No end for it" }).click();
+  await ada.getByRole("button", { name: "Remove the sunset date" }).click();
   await eventually("there is no end", async () => (await ends()) === null);
   assert.deepEqual([...ada.troubles, ...grace.troubles], []);
   await close(ada, grace);
@@ -79,7 +79,7 @@ test("brownouts: the second is told of a window that came or went meanwhile", as
   await set(grace);
   assert.match(await told(grace, "brownout"), /Ada did this: brownout set.*Planned or open now: 1 brownout/s);
   assert.deepEqual(await reasons(), ["of Ada"]);
-  await grace.getByRole("button", { name: "Send it again" }).click();
+  await grace.getByRole("button", { name: "Submit again" }).click();
   await eventually("both are there", async () => (await reasons()).length === 2);
   // Both take the same one out.
   for (const page of [ada, grace]) await page.goto("/clients");
@@ -137,7 +137,7 @@ test("packs: a reload is not asked for by somebody who has not seen the last one
   await eventually("it is reloaded", async () => (await world.api("/api/pack")).last_reload);
   await grace.getByRole("button", { name: "Reload", exact: true }).click();
   assert.match(await told(grace, "pack"), /Ada did this: reload asked for, messaging/);
-  await grace.getByRole("button", { name: "Send it again" }).click();
+  await grace.getByRole("button", { name: "Submit again" }).click();
   await grace.locator("#reload").waitFor();
   await close(ada, grace);
 });
@@ -145,10 +145,10 @@ test("packs: a reload is not asked for by somebody who has not seen the last one
 const operation = "/operations/v2/GET%20%2Fchats";
 // Every form with something to write in it: where it is, how it is opened, the field, its button.
 const FORMS = {
-  move: [`${operation}/move?phase=shadow`, null, "[name=reason]", "Move it"],
+  move: [`${operation}/move?phase=shadow`, null, "[name=reason]", "Change phase"],
   hold: [operation, null, "#hold-reason", "Hold"],
   sunset: ["/clients/acme", null, "[name=at]", "Set the date", "2031-01-01"],
-  brownout: ["/clients/brownouts/new?operation=*&client=*&minutes=10", null, "#confirm", "Set the brownout", "everything"],
+  brownout: ["/clients/brownouts/new?operation=*&client=*&minutes=10", null, "#confirm", "Add the brownout", "everything"],
   "playground request": ["/playground", null, "main textarea[name=body]", null],
 };
 
@@ -167,7 +167,7 @@ test("a session that has ended loses nothing of any form", async () => {
     await page.getByText("What you wrote is kept").waitFor();
     await page.getByLabel("Token").fill("wrong-token");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("This token opens nothing here.").waitFor();
+    await page.getByText("Invalid token.").waitFor();
     await page.getByLabel("Token").fill(OPERATE);
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByRole("heading", { name: "You are signed in again" }).waitFor();
@@ -191,7 +191,7 @@ test("who signed in again beside the page sends what he wrote before", async () 
   await page.getByRole("button", { name: "Set the date" }).click();
   await page.getByText("This was written in another session").waitFor();
   assert.equal(await ends(), null, "nothing is done without being looked at");
-  await page.getByRole("button", { name: "Send it again" }).click();
+  await page.getByRole("button", { name: "Submit again" }).click();
   await eventually("the date stands", async () => (await ends())?.startsWith("2034-04-04"));
   await page.context().close();
 });

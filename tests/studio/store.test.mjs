@@ -88,13 +88,13 @@ test("a form that was sent while the store is away changes nothing, is kept, and
   await page.route("**/*", (route) => (route.request().headers()["x-studio-follow"] ? route.abort() : route.continue()));
   await postgres.stop();
   await isAway();
-  await page.getByRole("button", { name: "Set the brownout" }).click();
+  await page.getByRole("button", { name: "Add the brownout" }).click();
   await page.getByRole("heading", { name: "Nothing was changed" }).waitFor();
   await page.getByText("What you wrote is kept here").waitFor();
   await page.screenshot({ path: join(ARTEFACTS, "store-away-kept.png"), fullPage: true });
   await postgres.start();
   await isBack();
-  await page.getByRole("button", { name: "Send it again" }).click();
+  await page.getByRole("button", { name: "Submit again" }).click();
   await page.getByText("we are moving house").waitFor();
   assert.deepEqual((await world.api("/api/brownouts")).map((one) => one.reason), ["we are moving house"]);
   const [{ id }] = await world.api("/api/brownouts");

@@ -79,7 +79,7 @@ test("the page of signing in is without a violation too", async () => {
     await page.screenshot({ path: join(ARTEFACTS, `login-${scheme}.png`) });
     await page.getByLabel("Token").fill("wrong-token");
     await page.getByRole("button", { name: "Sign in" }).click();
-    await page.getByText("This token opens nothing here.").waitFor();
+    await page.getByText("Invalid token.").waitFor();
     await page.context().close();
   }
 });
@@ -91,10 +91,10 @@ test("an operation is moved with a reason, answers otherwise from then on, and i
   await page.locator("#phase").selectOption("translated");
   await page.locator("#share").fill("5%");
   await page.locator("#reason").fill("both sides agree");
-  await page.getByRole("button", { name: "Go on…" }).click();
-  await page.getByText("All clients get translated answers of the other side.").waitFor();
+  await page.getByRole("button", { name: "Review…" }).click();
+  await page.getByText("All clients receive translated answers of the other side.").waitFor();
   assert.equal((await world.phase("GET /contacts")).phase, "legacy", "nothing is done before it is confirmed");
-  await page.getByRole("button", { name: "Move it" }).click();
+  await page.getByRole("button", { name: "Change phase" }).click();
   await page.locator("#done").getByText("Moved from").waitFor();
   const moved = await world.phase("GET /contacts");
   assert.deepEqual([moved.phase, moved.share], ["translated", 0.05]);
@@ -106,7 +106,7 @@ test("an operation is moved with a reason, answers otherwise from then on, and i
   const [transition] = await world.api("/api/phases/transitions");
   assert.deepEqual([transition.operation, transition.by, transition.who, transition.evidence], ["GET /contacts", "operator", "Ada", "both sides agree"]);
   await page.getByRole("link", { name: "Undo" }).click();
-  await page.getByRole("button", { name: "Move it" }).click();
+  await page.getByRole("button", { name: "Change phase" }).click();
   await page.locator("#done").getByText("Moved from").waitFor();
   assert.equal((await world.phase("GET /contacts")).phase, "legacy");
   assert.deepEqual(page.troubles, []);
@@ -126,16 +126,16 @@ test("the second of two operators is told what the first has done, and keeps his
     await page.goto(`${at("GET /chats/{id}")}/move?phase=${page === first ? "shadow" : "legacy"}&share=`);
     await page.locator("#reason").fill(page === first ? "first reason" : "second reason");
   }
-  await first.getByRole("button", { name: "Move it" }).click();
+  await first.getByRole("button", { name: "Change phase" }).click();
   await first.locator("#done").waitFor();
-  await second.getByRole("button", { name: "Move it" }).click();
-  await second.getByRole("heading", { name: "Someone was faster" }).waitFor();
+  await second.getByRole("button", { name: "Change phase" }).click();
+  await second.getByRole("heading", { name: "Changed by another user" }).waitFor();
   const said = await second.locator("[role=alert]").innerText();
   assert.match(said, /Ada moved it from translated to shadow .*“first reason”/);
   assert.equal(await second.locator("#reason").inputValue(), "second reason");
   assert.equal((await world.phase("GET /chats/{id}")).phase, "shadow");
   await second.screenshot({ path: join(ARTEFACTS, "second-operator.png"), fullPage: true });
-  await second.getByRole("button", { name: "Move it" }).click();
+  await second.getByRole("button", { name: "Change phase" }).click();
   await second.locator("#done").waitFor();
   assert.equal((await world.phase("GET /chats/{id}")).phase, "legacy");
   await first.context().close();
@@ -147,10 +147,10 @@ test("the gate is held with a reason and let go", async () => {
   await page.goto(at(OPERATION));
   await page.locator("#hold-reason").fill("the holidays");
   await page.getByRole("button", { name: "Hold", exact: true }).click();
-  await page.getByText("The gate leaves this operation where it is.").waitFor();
+  await page.getByText("Automatic transitions of this operation are paused.").waitFor();
   assert.equal((await world.phase(OPERATION)).held.reason, "the holidays");
-  await page.getByRole("button", { name: "Let the gate decide again" }).click();
-  await page.getByText("The gate decides about this operation again.").waitFor();
+  await page.getByRole("button", { name: "Resume automatic transitions" }).click();
+  await page.getByText("Automatic transitions of this operation are resumed.").waitFor();
   assert.equal((await world.phase(OPERATION)).held, undefined);
   await page.goto("/history?kind=gate+held");
   await page.getByText("the holidays").first().waitFor();
@@ -196,7 +196,7 @@ test("everything is reached by the keyboard, in an order that makes sense", asyn
   const page = await world.visitor();
   await page.goto("/operations");
   await page.keyboard.press("Tab");
-  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the page");
+  assert.equal(await page.evaluate(() => document.activeElement.textContent), "Skip to the content");
   await page.keyboard.press("Enter");
   assert.equal(await page.evaluate(() => document.activeElement.id), "main");
   await page.keyboard.press("Tab");
@@ -213,7 +213,7 @@ test("everything is reached by the keyboard, in an order that makes sense", asyn
     await page.keyboard.press("Tab");
     reached.push(await page.evaluate(() => document.activeElement.id || document.activeElement.textContent));
   }
-  assert.deepEqual(reached, ["share", "reason", "Go on…"]);
+  assert.deepEqual(reached, ["share", "reason", "Review…"]);
   await page.locator("#chart-traffic").focus();
   await page.keyboard.press("ArrowLeft");
   await page.locator(".chart-note").waitFor({ state: "visible" });
@@ -252,7 +252,7 @@ test("a session that has ended loses nothing that was typed", async () => {
   await page.goto(`${at("GET /contacts")}/move?phase=shadow`);
   await page.locator("#reason").fill("typed before the end");
   await page.context().clearCookies();
-  await page.getByRole("button", { name: "Move it" }).click();
+  await page.getByRole("button", { name: "Change phase" }).click();
   await page.getByText("What you wrote is kept").waitFor();
   await page.screenshot({ path: join(ARTEFACTS, "session-ended.png") });
   await page.getByLabel("Token").fill("operate-token-of-the-studio-test");
@@ -291,7 +291,7 @@ test("hostile texts show as texts", async () => {
   await fetch(`${world.clients}/v2/<script>alert(1)</script>/x`, { headers: { "X-Authorization": `Bearer ${world.token}` } });
   await fetch(`${world.clients}/v2/chats/${encodeURIComponent(HOSTILE)}/messages?x=${encodeURIComponent(HOSTILE)}`, { headers: { "X-Authorization": HOSTILE.replace("\u202e", "") } });
   await page.goto(`${at("GET /contacts")}/move?phase=shadow&reason=${encodeURIComponent(HOSTILE)}`);
-  await page.getByRole("button", { name: "Move it" }).click();
+  await page.getByRole("button", { name: "Change phase" }).click();
   await page.locator("#done").waitFor();
   const q = encodeURIComponent(HOSTILE);
   const paths = [...Object.values(PAGES), `/operations?q=${q}&phase=${q}&sort=${q}`, `/history?q=${q}&kind=${q}`, `/pack?show=files&file=${q}&line=${q}`, `/pack?show=${q}`, `/operations/${q}/${q}`, `/${q}`, `/login?to=${q}`, `${at(OPERATION)}/move?phase=${q}&share=${q}`];

@@ -88,7 +88,7 @@ test('a difference is found, mended and promoted, and the old version is brought
     });
     await until('the page says so', async () => {
       await page.goto(`${running.admin}/differences/v2/${encodeURIComponent(OPERATION)}`);
-      return (await page.$eval('main', (main) => main.textContent)).includes('Nothing that was compared differs.');
+      return (await page.$eval('main', (main) => main.textContent)).includes('No compared answer differs.');
     });
     await shot(page, 'walk-4-gone');
 

@@ -91,9 +91,9 @@ fn new_brownout(visit: &PageContext<'_>, of: Option<&str>) -> Markup {
                 div.row {
                     label { "From (UTC; empty: now)" input type="datetime-local" name="from"; }
                     label { "Minutes" input type="number" name="minutes" value="10" min="1" max="44640" required; }
-                    label.grow { "What clients are told (empty: the pack's text)" input type="text" name="reason" maxlength="500"; }
+                    label.grow { "Text for clients (empty: the text of the pack)" input type="text" name="reason" maxlength="500"; }
                 }
-                p.hint { "From the beginning to the end of the window these calls are answered 503, in the old error form." }
+                p.hint { "During the window these calls are rejected with 503, in the old error format." }
                 div.actions { button type="submit" { "Review" } }
             }
         }
@@ -194,7 +194,7 @@ pub(super) async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse
     let body = html! {
         div.page-head {
             p.crumbs { a href=(form_back(query)) { "Clients" } }
-            h1 { "Set this brownout?" }
+            h1 { "Add this brownout?" }
         }
         section.panel.confirm {
             dl.facts {
@@ -214,19 +214,19 @@ pub(super) async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse
                     input type="hidden" name=(name) value=(value);
                 }
                 @if new.is_for_all() {
-                    p.notice.bad role="alert" { strong { "This turns away every call of every client." } }
+                    p.notice.bad role="alert" { strong { "This rejects all calls of all clients." } }
                     label { "Type " (EVERYTHING) " to confirm"
                         input #confirm type="text" name="confirm" required pattern=(EVERYTHING) autocomplete="off" spellcheck="false";
                     }
                 }
                 (visit.with_store(&html! { div.actions {
-                    button.danger type="submit" { "Set the brownout" }
+                    button.danger type="submit" { "Add the brownout" }
                     a.button href=(form_back(query)) { "Cancel" }
                 } }))
             }
         }
     };
-    visit.page(Page::still(Tab::Clients, "Set this brownout?", body))
+    visit.page(Page::still(Tab::Clients, "Add this brownout?", body))
 }
 
 fn brownout_refused(visit: &PageContext<'_>, refusal: &Refusal) -> AdminResponse {

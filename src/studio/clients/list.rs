@@ -22,7 +22,7 @@ pub(super) async fn list(visit: &PageContext<'_>, told: Option<Markup>) -> Admin
         div.page-head {
             h1 { "Clients" }
             p.lead { "Grants and credentials of clients, the calls that they still make, and the end of the old version for them." }
-            a.aside.button.small href="/clients?show=after-sunset" { "What clients lose after the sunset" }
+            a.aside.button.small href="/clients?show=after-sunset" { "Losses after the sunset" }
         }
         (visit.staleness(&clients))
         @if let Some(told) = &told { (told) }
@@ -41,7 +41,7 @@ pub(super) async fn list(visit: &PageContext<'_>, told: Option<Markup>) -> Admin
 
 fn grants(visit: &PageContext<'_>, clients: &[ClientInfo]) -> Markup {
     if clients.is_empty() {
-        return empty("No client yet", &html! { "Enrol one with " code { "switchback client add" } "." });
+        return empty("No client yet", &html! { "Add one with " code { "switchback client add" } "." });
     }
     let searched = visit.query.get("q").to_lowercase();
     let found: Vec<&ClientInfo> =

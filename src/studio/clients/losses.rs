@@ -18,15 +18,15 @@ pub(super) async fn losses(visit: &PageContext<'_>) -> AdminResponse {
     let body = html! {
         div.page-head {
             p.crumbs { a href="/clients" { "Clients" } }
-            h1 { "What clients lose after the sunset" }
-            p.lead { "Operations that clients have called, and what each loses once the old service is gone: by the routes of the pack under the settings of now, whatever phase an operation is in." }
+            h1 { "Losses after the sunset" }
+            p.lead { "Operations that clients have called, with the losses of each after the old service ends: by the routes of the pack with the current settings, in any phase." }
         }
         (visit.staleness(&usage))
-        section.panel #after-sunset aria-label="What clients lose" {
+        section.panel #after-sunset aria-label="Losses" {
             @match &rows { Some(rows) => (losses_table(visit, rows)), None => (unread()) }
         }
     };
-    visit.page(Page::live(Tab::Clients, "What clients lose after the sunset", body))
+    visit.page(Page::live(Tab::Clients, "Losses after the sunset", body))
 }
 
 fn losses_table(visit: &PageContext<'_>, rows: &[AfterSunset]) -> Markup {
@@ -38,7 +38,7 @@ fn losses_table(visit: &PageContext<'_>, rows: &[AfterSunset]) -> Markup {
     let all_losing = rows.iter().filter(|row| !row.loses.is_empty()).count();
     html! {
         @if rows.is_empty() {
-            (empty("No calls yet", &html! { "Calls are counted from the first one on, by client and operation." }))
+            (empty("No calls yet", &html! { "Calls are counted by client and operation." }))
         } @else {
             p #after-sunset-sum {
                 "Clients call " (count_noun(rows.len() as u64, "operation")) ", counted for each client. "
@@ -51,7 +51,7 @@ fn losses_table(visit: &PageContext<'_>, rows: &[AfterSunset]) -> Markup {
             }
             @if shown.is_empty() { p.soft { @if all_losing == 0 { "No client loses anything." } @else { "No such client loses anything." } } } @else {
                 div.scroll role="region" aria-label="Losses by client and operation" tabindex="0" { table {
-                    thead { tr { th { "Client" } th { "Operation" } th { "Verdict" } th.n { "Calls" } th { "Last" } th { "Loses" } th { "With a setting turned on" } } }
+                    thead { tr { th { "Client" } th { "Operation" } th { "Verdict" } th.n { "Calls" } th { "Last" } th { "Loses" } th { "With another setting" } } }
                     tbody { @for row in shown { (loss_row(row, visit.now_ms)) } }
                 } }
             }

@@ -40,13 +40,13 @@ pub(super) async fn one(visit: &PageContext<'_>, name: &str, told: Option<Markup
             }
         }
         section.panel #calls aria-labelledby="calls-title" {
-            header { h2 #calls-title { "What it still calls" } a.aside href={ "/clients?show=after-sunset&q=" (percent_encode(name)) } { "What it loses after the sunset" } }
+            header { h2 #calls-title { "Current calls" } a.aside href={ "/clients?show=after-sunset&q=" (percent_encode(name)) } { "Losses after the sunset" } }
             @if usage.value.is_none() { (unread()) } @else { (calls(visit, name, called)) }
         }
         (brownouts(visit, Some(name)))
         section.panel #letter aria-labelledby="letter-title" {
             header { h2 #letter-title { "To its owner" } span.soft { "the calls to change, as curl; values are of the pack's examples" } }
-            @if usage.value.is_none() { (unread()) } @else if letter.is_empty() { p.soft { "It calls nothing that has to change." } } @else {
+            @if usage.value.is_none() { (unread()) } @else if letter.is_empty() { p.soft { "It makes no call that must change." } } @else {
                 button.small type="button" data-copy="letter-text" { "Copy the text" }
                 pre.letter #letter-text tabindex="0" aria-label="Text for the owner" { (letter) }
             }
@@ -76,7 +76,7 @@ fn grant(visit: &PageContext<'_>, client: &ClientInfo) -> Markup {
             dt { "State" } dd { @let (tone, state) = tone(client); (badge(tone, &state)) }
             @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason_words(reason, grant.state)) } }
             @if client.damaged { dt { "Record" } dd { (damaged_badge()) " It was changed outside Switchback: no token selects this client." } }
-            @if client.left_configuration { dt { "Configuration" } dd { (left_badge()) " Its tokens select it until it is revoked." } }
+            @if client.left_configuration { dt { "Configuration" } dd { (left_badge()) " Its tokens are valid until it is revoked." } }
             @for credential in &client.credentials {
                 dt { "Credential for " (credential.side) }
                 dd {
@@ -95,28 +95,28 @@ fn grant(visit: &PageContext<'_>, client: &ClientInfo) -> Markup {
         @if visit.may_operate() {
             @if visit.store_away.is_some() { (visit.with_store(&html! {})) }
             @if client.revoked_at.is_some() {
-                p.hint { "What the configuration gives it comes back with the next reload; other tokens are made by rotating, and its grant is connected anew." }
+                p.hint { "Its configured tokens are valid after the next reload; other tokens need a rotation, and its grant a new connection." }
                 div.actions { (act("restore", "Restore", "primary")) }
             } @else {
                 div.actions {
-                    (act("connect", if grant.state == GrantState::Active { "Make a link to connect anew" } else { "Make a link to connect" }, if grant.state == GrantState::Active { "small" } else { "primary" }))
+                    (act("connect", if grant.state == GrantState::Active { "Create a link to reconnect" } else { "Create a link to connect" }, if grant.state == GrantState::Active { "small" } else { "primary" }))
                 }
                 @if grant.state != GrantState::Unconnected {
                     details {
                         summary { "Fetch new tokens" }
-                        p.hint { "They are requested at once, also where the grant has ended or waits after a failure." }
+                        p.hint { "They are requested at once, even if the grant has ended or waits after a failure." }
                         (act("retry", "Fetch now", "small"))
                     }
                 }
                 details {
                     summary { "Rotate its token" }
-                    p.hint { "A new token is made and shown once; the one that it calls with now ends at once." }
+                    p.hint { "Generates a new token, shown once. The current token becomes invalid at once." }
                     (act("rotate", "Rotate", "danger"))
                 }
                 details {
                     summary { "Revoke it" }
-                    p.hint { "Its tokens select nobody any more; its grant, credentials and archives are erased, and the tokens of its grant are revoked at the authorization server." }
-                    (act("revoke", "Revoke for good", "danger"))
+                    p.hint { "Its tokens become invalid; its grant, credentials and archives are erased, and the tokens of its grant are revoked at the authorization server." }
+                    (act("revoke", "Revoke", "danger"))
                 }
             }
         }
@@ -161,7 +161,7 @@ fn new_link(visit: &PageContext<'_>) -> Option<Markup> {
 pub(super) fn new_token(token: &str) -> Markup {
     html! {
         div.notice.warn #new-token role="status" {
-            p { strong { "The new token, shown this once." } " The one before it has ended." }
+            p { strong { "The new token, shown once." } " The previous link is invalid." }
             p.connect-link { code #token-text { (token) } }
             button type="button" data-copy="token-text" { "Copy the token" }
         }
@@ -218,12 +218,12 @@ fn new_sunset(
                 @if sides.len() == 1 { input type="hidden" name="seen" value=(ends.first().map_or(0, |end| end.set_ms)); }
                 div.row {
                     @if sides.len() > 1 { label { "Side" select name="side" { @for side in sides { option { (side) } } } } }
-                    label { "From then on it is answered 410 (UTC)" input type="text" name="at" placeholder="2026-12-31" pattern="\\d{4}-\\d{2}-\\d{2}(T.+)?" value=(ends.iter().find_map(|end| end.at_ms).map(rfc3339).unwrap_or_default()); }
+                    label { "Rejected with 410 from (UTC)" input type="text" name="at" placeholder="2026-12-31" pattern="\\d{4}-\\d{2}-\\d{2}(T.+)?" value=(ends.iter().find_map(|end| end.at_ms).map(rfc3339).unwrap_or_default()); }
                 }
-                label.check { input type="checkbox" name="announce" checked; span { "Say so in its answers until then" } }
+                label.check { input type="checkbox" name="announce" checked; span { "Announce it in answers until then" } }
                 div.actions {
                     button type="submit" { "Set the date" }
-                    @if ends.iter().any(|end| end.at_ms.is_some()) { button.plain type="submit" name="never" value="1" { "No end for it" } }
+                    @if ends.iter().any(|end| end.at_ms.is_some()) { button.plain type="submit" name="never" value="1" { "Remove the sunset date" } }
                 }
             }
     }
@@ -247,7 +247,7 @@ pub(super) async fn second_sunset(visit: &PageContext<'_>, name: &str, form: &Fo
     let now = html! {
         @match end.and_then(|end| Some((end, end.at_ms?))) {
             Some((end, at)) => { "For " (name) " " (end.side) " ends " (moment(at, visit.now_ms)) " (" (rfc3339(at)) ") now." },
-            None => { "For " (name) " there is no end now." },
+            None => { "For " (name) " it has no sunset date now." },
         }
     };
     let fresh = [("seen", end.map_or(0, |end| end.set_ms).to_string())];

@@ -24,7 +24,7 @@ pub(in crate::studio) fn credential_trouble(credential: &CredentialInfo, now_ms:
     match credential.state {
         CredentialState::Active => None,
         CredentialState::Refused => Some(html! {
-            strong { "is refused by the service" }
+            strong { "is rejected by the service" }
             @if let Some(at) = &credential.refused_at { " since " (moment_text(at, now_ms)) }
         }),
         CredentialState::Damaged => {
@@ -35,12 +35,12 @@ pub(in crate::studio) fn credential_trouble(credential: &CredentialInfo, now_ms:
 
 /// Renders the badge of a client with a row that was modified outside Switchback.
 pub(super) fn damaged_badge() -> Markup {
-    html! { span title="Its record was changed outside Switchback: no token selects it" { (badge(Tone::Bad, "damaged")) } }
+    html! { span title="Its record was changed outside Switchback; its tokens are invalid" { (badge(Tone::Bad, "damaged")) } }
 }
 
 /// Renders the badge of a client that was removed from the configuration.
 pub(super) fn left_badge() -> Markup {
-    html! { span title="Its tokens select it until it is revoked" { (badge(Tone::Warn, "not in the configuration")) } }
+    html! { span title="Its tokens are valid until it is revoked" { (badge(Tone::Warn, "not in the configuration")) } }
 }
 
 /// Describes the error of a refresh with its remedy, followed by the authorization server's error
@@ -62,7 +62,7 @@ pub(in crate::studio) fn reason_words(reason: &str, state: GrantState) -> Markup
             "the authorization server does not understand how it is asked: an operator mends `oauth`"
         }
         "revoked" => "it was revoked here",
-        "refresh_requested" => "an operator requested new tokens; the gateway fetches them within a second",
+        "refresh_requested" => "an operator requested new tokens; the gateway requests them within a second",
         other if other.starts_with("status_") => {
             "the authorization server refuses without a reason; requests are repeated with growing pauses"
         }

@@ -63,7 +63,7 @@ pub(super) fn matrix(visit: &PageContext<'_>, seen: &Snapshot<Vec<UsageInfo>>) -
                 button type="submit" { "Show" }
             }
             @if seen.value.is_none() { (unread()) } @else if shown.is_empty() {
-                (empty("No such calls", &html! { "Calls are counted from the first one on, by client, operation and what became of them." }))
+                (empty("No such calls", &html! { "Calls are counted by client, operation and outcome." }))
             } @else {
                 div.scroll role="region" aria-label="Table of calls" tabindex="0" {
                     table.matrix {
@@ -80,10 +80,10 @@ pub(super) fn matrix(visit: &PageContext<'_>, seen: &Snapshot<Vec<UsageInfo>>) -
                         } }
                     }
                 }
-                p.soft { "Bold: some of these calls got no answer of a service." }
+                p.soft { "Bold: some of these calls were not answered by a service." }
                 (pager_of(visit, "callers", "Pages of clients", (of_page.len(), found.len(), OF_PAGE)))
                 @if operations > COLUMNS_MAX {
-                    p.soft #columns { (count(columns.len() as u64)) " of " (count_noun(operations as u64, "operation")) " are columns, the most called first." }
+                    p.soft #columns { (count(columns.len() as u64)) " of " (count_noun(operations as u64, "operation")) " are columns, by number of calls." }
                     (pager_of(visit, "operations", "Pages of operations", (columns.len(), operations, COLUMNS_MAX)))
                 }
             }
@@ -130,9 +130,9 @@ pub(in crate::studio) fn callers(
     let mut of: Vec<_> = of.into_iter().collect();
     of.sort_by_key(|(_, (.., last))| std::cmp::Reverse(unix_ms(last)));
     html! {
-        @if of.is_empty() { p.soft { "No client has called it since calls were first counted." } } @else {
+        @if of.is_empty() { p.soft { "No client has called it since counting started." } } @else {
             div.scroll role="region" aria-label="Clients that call this operation" tabindex="0" { table {
-                thead { tr { th { "Client" } th.n { "Calls" } th.n { "Without an answer of a service" } th { "Last" } } }
+                thead { tr { th { "Client" } th.n { "Calls" } th.n { "Not answered by a service" } th { "Last" } } }
                 tbody { @for (name, (calls, unanswered, last)) in of.iter().take(CALLERS_MAX) {
                     tr id={ "caller-" (name) } {
                         td { @if name.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (percent_encode(name)) } { (name) } } }
@@ -154,7 +154,7 @@ pub(super) fn calls(visit: &PageContext<'_>, name: &str, usage: &[UsageInfo]) ->
     let mut of: Vec<&UsageInfo> = usage.iter().filter(|one| one.client == name).collect();
     of.sort_by_key(|one| std::cmp::Reverse(unix_ms(&one.last)));
     if of.is_empty() {
-        return html! { p.soft { "Nothing since calls were first counted." } };
+        return html! { p.soft { "No calls since counting started." } };
     }
     html! {
         div.scroll role="region" aria-label="Calls of this client" tabindex="0" {

@@ -55,7 +55,7 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
                 @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(report.as_ref(), visit.now_ms)) (gate_table(gate, summary)) }
             }
             section.panel.w4 #controls aria-labelledby="controls-title" {
-                header { h2 #controls-title { "Move it" } }
+                header { h2 #controls-title { "Change phase" } }
                 (controls(visit, info))
             }
             section.panel.w12 #findings aria-labelledby="findings-title" {
@@ -64,7 +64,7 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
             }
             @if let Some((serves, route)) = found {
                 section.panel.w8 #route data-keep aria-labelledby="route-title" {
-                    header { h2 #route-title { "How it is answered" } span.soft { (route.origin.file) ":" (route.origin.line) } }
+                    header { h2 #route-title { "Phase" } span.soft { (route.origin.file) ":" (route.origin.line) } }
                     (route::diagram(pack, serves, route, visit.parts.workbench.upstream(&pack.sides[serves].name).is_some()))
                 }
                 section.panel.w4 #losses data-keep aria-labelledby="losses-title" {
@@ -99,9 +99,9 @@ pub(super) fn done(visit: &PageContext<'_>, info: &PhaseInfo, moved: &[&Transiti
                 @if visit.may_operate() { (undo(info, last)) }
             }
         } @else if what == "hold" && info.held.is_some() {
-            div.notice.good #done role="status" { "The gate leaves this operation where it is." }
+            div.notice.good #done role="status" { "Automatic transitions of this operation are paused." }
         } @else if what == "release" && info.held.is_none() {
-            div.notice.good #done role="status" { "The gate decides about this operation again." }
+            div.notice.good #done role="status" { "Automatic transitions of this operation are resumed." }
         }
     }
 }
@@ -155,7 +155,7 @@ pub(super) fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
         section.panel.w4 aria-labelledby="latency-title" { header { h2 #latency-title { "Latency" } } (latency.draw()) }
         section.panel.w4 aria-labelledby="differences-title" {
             header { h2 #differences-title { "Differences" } }
-            @if is_compared { (differences.draw()) } @else { p.soft { "Nothing was compared in " (span.words()) "." } }
+            @if is_compared { (differences.draw()) } @else { p.soft { "No comparisons in " (span.words()) "." } }
         }
     }
 }
@@ -190,7 +190,7 @@ fn evidence(report: Option<&OperationReport>, now_ms: i64) -> Markup {
     let sure = |report: &OperationReport| format!(" ({} sure)", percent(report.threshold.confidence));
     html! {
         @match report {
-            None => p.soft { "Nothing was compared in this phase yet. In shadow and canary, and for the checked share of translated, both sides are asked." },
+            None => p.soft { "No comparisons in this phase yet. Both sides are called in shadow and canary, and for the checked share in translated." },
             Some(report) => {
                 @let tone = match report.proof { Proof::Within => Tone::Good, Proof::NotEnough => Tone::Quiet, Proof::Above => Tone::Bad };
                 p { (badge(tone, report.proof.word())) " " (report.next) }
@@ -205,7 +205,7 @@ fn evidence(report: Option<&OperationReport>, now_ms: i64) -> Markup {
                     }
                     @if report.counts.unsettled > 0 {
                         dt { "Unsettled" } dd {
-                            (count(report.counts.unsettled)) " differed once and did not repeat, truly at most " (percent(report.unsettled_bound)) (sure(report)) ". They count against a promotion."
+                            (count(report.counts.unsettled)) " differed once and did not repeat, upper bound " (percent(report.unsettled_bound)) (sure(report)) ". They count against a promotion."
                         }
                     }
                     @if report.counts.planned > 0 { dt { "Planned writes" } dd { (count(report.counts.planned)) ", of these wrong " (count(report.counts.planned_wrong)) } }
@@ -249,7 +249,7 @@ fn gate_table(gate: Option<&GateView>, summary: Option<&Summary>) -> Markup {
     html! {
         h3 { "The gate" }
         @match gate {
-            None => p.soft { "Closed for this operation: only people move it." },
+            None => p.soft { "Disabled for this operation: transitions are manual." },
             Some(gate) => {
                 p { "It says: " strong { (gate.decision) } "." }
                 @let policy = &gate.policy.policy;
@@ -305,7 +305,7 @@ pub(super) fn controls(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
             p.notice.warn { "Held since " (moment_text(&held.since, visit.now_ms)) @if !held.who.is_empty() { " by " (held.who) } @if !held.reason.is_empty() { ": " (held.reason) } "." }
         }
         @if !visit.may_operate() {
-            p.soft { "Sign in with the token that may change things to move it." }
+            p.soft { "Sign in with the admin token to change the phase." }
         } @else {
             form.stack method="get" action={ (here) "/move" } {
                 div.row {
@@ -315,16 +315,16 @@ pub(super) fn controls(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
                     } }
                     label { "Share" input #share type="text" inputmode="decimal" name="share" value=(info.now.share.map(|share| share.to_string()).unwrap_or_default()) placeholder="0.05 or 5%"; }
                 }
-                label { "Reason" input #reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) placeholder="Stands in the history"; }
-                fieldset.bare disabled[visit.store_away.is_some()] { button.primary type="submit" { "Go on…" } }
+                label { "Reason" input #reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) placeholder="Recorded in the history"; }
+                fieldset.bare disabled[visit.store_away.is_some()] { button.primary type="submit" { "Review…" } }
             }
             form.stack.above method="post" action={ (here) @if info.held.is_some() { "/release" } @else { "/hold" } } {
                 (visit.form_token())
                 @if info.held.is_none() {
-                    label { "Hold the gate" input #hold-reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) placeholder="Why it should stay where it is"; }
+                    label { "Pause automatic transitions" input #hold-reason type="text" name="reason" maxlength=(REASON_CHARS_MAX) placeholder="Reason for the pause"; }
                     fieldset.bare disabled[visit.store_away.is_some()] { button type="submit" { "Hold" } }
                 } @else {
-                    fieldset.bare disabled[visit.store_away.is_some()] { button type="submit" { "Let the gate decide again" } }
+                    fieldset.bare disabled[visit.store_away.is_some()] { button type="submit" { "Resume automatic transitions" } }
                 }
             }
             @if visit.store_away.is_some() { (visit.with_store(&html! {})) }
@@ -335,7 +335,7 @@ pub(super) fn controls(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
 fn findings(summary: Option<&Summary>, now_ms: i64) -> Markup {
     let tallies = summary.map_or(&[][..], |summary| &summary.tallies[..]);
     html! {
-        @if tallies.is_empty() { p.soft { "No difference was seen in this phase." } } @else {
+        @if tallies.is_empty() { p.soft { "No differences in this phase." } } @else {
             div.scroll role="region" aria-label="What differs" tabindex="0" { table {
                 thead { tr { th { "Field" } th { "How" } th { "Behind it" } th.n { "Calls" } th { "Last" } th { "Example" } } }
                 tbody { @for (at, tally) in tallies.iter().take(FINDINGS).enumerate() {
@@ -437,7 +437,7 @@ mod tests {
                 (
                     "Unsettled",
                     &format!(
-                        "2 differed once and did not repeat, truly at most {} (95.0 % sure). They count against a promotion.",
+                        "2 differed once and did not repeat, upper bound {} (95.0 % sure). They count against a promotion.",
                         bounds[1]
                     ),
                 ),

@@ -76,13 +76,13 @@ pub(super) async fn list(visit: &PageContext<'_>) -> AdminResponse {
     let body = html! {
         div.page-head {
             h1 { "Operations" }
-            p.lead { "Each operation of the contract, who answers it, and what is known of how alike both sides are." }
+            p.lead { "Operations of the contract with their phase and the evidence of the comparison." }
         }
         (visit.staleness(&seen))
         (filter(visit, &sides))
         section.panel #operations aria-label="Operations" {
             @if shown.is_empty() {
-                (empty("No such operation", &html! { "Nothing fits what is asked for. " a href="/operations" { "Show all" } }))
+                (empty("No such operation", &html! { "No matches. " a href="/operations" { "Show all" } }))
             } @else {
                 div.scroll role="region" aria-label="Table of operations" tabindex="0" { table {
                     thead { tr {

@@ -42,11 +42,11 @@ pub(super) async fn asked_to_move(visit: &PageContext<'_>, info: &PhaseInfo) -> 
     let body = html! {
         div.page-head {
             p.crumbs { a href=(address(&info.side, &info.operation)) { (info.operation) } }
-            h1 { "Move this operation?" }
+            h1 { "Change the phase of this operation?" }
         }
         (confirmation(visit, info, &visit.query, clients.rows(), objection.as_ref()))
     };
-    visit.page(Page::still(Tab::Operations, "Move this operation?", body))
+    visit.page(Page::still(Tab::Operations, "Change the phase of this operation?", body))
 }
 
 /// Returns the phase that the fields lead to.
@@ -88,7 +88,7 @@ pub(super) fn confirmation(
                     p { a href={ "/differences/" (percent_encode(&info.side)) "/" (percent_encode(&info.operation)) } { "Differences with samples" } }
                 }
             }
-            h2 { "What will happen" }
+            h2 { "Effects" }
             ul { @if let Some(to) = to { @for line in consequences(info, to, clients) { li { (line) } } } }
             form.stack method="post" action={ (here) "/move" } {
                 (visit.form_token())
@@ -103,11 +103,11 @@ pub(super) fn confirmation(
                 }
                 (visit.with_store(&html! { div.actions {
                     @if objection.is_some() {
-                        button.danger type="submit" { "Move it against the evidence" }
+                        button.danger type="submit" { "Change phase against the evidence" }
                     } @else {
-                        button.primary type="submit" { "Move it" }
+                        button.primary type="submit" { "Change phase" }
                     }
-                    a.button href=(here) { "Leave it" }
+                    a.button href=(here) { "Cancel" }
                 } }))
             }
         }
@@ -120,15 +120,17 @@ pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) 
     let mut lines = Vec::new();
     match to {
         Phase::Legacy => {
-            lines.push(format!("All calls go to {own}, unchanged."));
-            lines.push("Nothing is compared any more, so nothing more is learnt about it.".to_owned());
+            lines.push(format!("All calls are forwarded to {own} unchanged."));
+            lines.push("It is not compared any more, so its evidence does not grow.".to_owned());
         }
         Phase::Shadow => {
             lines.push(format!("{} answers all clients, unchanged.", capital(&own)));
             lines.push(if info.writes {
-                "Beside it the other side's calls are planned and never sent, since this operation changes something.".to_owned()
+                "Calls to the other side are planned and not sent, since this operation has side effects."
+                    .to_owned()
             } else {
-                "Beside it the other side is asked, and both answers are compared. Clients do not wait for that.".to_owned()
+                "The other side is called as well, and both answers are compared. Clients do not wait for it."
+                    .to_owned()
             });
         }
         Phase::Canary(share) => {
@@ -139,7 +141,7 @@ pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) 
                 .map(|client| client.name.as_str())
                 .filter(|name| share.has_client(name, &info.operation))
                 .collect();
-            lines.push(format!("Clients whose names fall into a share of {} get translated answers of the other side; the others are answered by {own}.", percent(share.part())));
+            lines.push(format!("A share of {} of the clients, selected by name, receives translated answers of the other side; the others are answered by {own}.", percent(share.part())));
             lines.push(match chosen.len() {
                 0 => format!(
                     "Of the {} enrolled now that is none yet.",
@@ -158,22 +160,19 @@ pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) 
             });
         }
         Phase::Translated { check } => {
-            lines.push("All clients get translated answers of the other side.".to_owned());
+            lines.push("All clients receive translated answers of the other side.".to_owned());
             lines.push(if check.is_none() {
                 format!("{} is not asked any more, and nothing is compared.", capital(&own))
             } else {
                 format!(
-                    "For {} of the requests {own} is asked beside, and both answers are compared.",
+                    "For {} of the requests {own} is called as well, and both answers are compared.",
                     percent(check.part())
                 )
             });
         }
     }
-    lines.push(
-        "It takes effect with the next request; requests that are being answered finish as they began."
-            .to_owned(),
-    );
-    lines.push("Evidence is counted anew from then on.".to_owned());
+    lines.push("It applies to new requests; requests in progress are not affected.".to_owned());
+    lines.push("The evidence is restarted.".to_owned());
     lines
 }
 
@@ -264,10 +263,10 @@ mod tests {
         let twelve: Vec<String> = (1..=12).map(|at| format!("c{at:02}")).collect();
         let twelve = twelve.join(", ");
         for (share, clients, expected) in [
-            (1.0, &clients[..], format!("Of the 14 clients enrolled now these are 14, such as {twelve}.")),
-            (1.0, &clients[..13], format!("Of the 12 clients enrolled now these are: {twelve}.")),
-            (1.0, &clients[..2], "Of the 1 client enrolled now these are: c01.".to_owned()),
-            (0.0, &clients[..], "Of the 14 clients enrolled now that is none yet.".to_owned()),
+            (1.0, &clients[..], format!("Of the 14 current clients these are 14, such as {twelve}.")),
+            (1.0, &clients[..13], format!("Of the 12 current clients these are: {twelve}.")),
+            (1.0, &clients[..2], "Of the 1 current client these are: c01.".to_owned()),
+            (0.0, &clients[..], "Of the 14 current clients none is selected.".to_owned()),
         ] {
             assert_eq!(named(share, clients), expected);
         }
