@@ -126,6 +126,24 @@ fn what_only_one_side_tells_is_lost_towards_the_other() {
     assert_eq!(law(&["rfc3339"], &["%s"], None), Law::OldLens);
 }
 
+#[test]
+fn a_day_is_ten_characters_of_the_calendar() {
+    for (text, is_day) in [
+        ("2024-02-29", true),
+        ("0000-01-01", true),
+        ("2023-02-29", false),
+        ("2024-13-01", false),
+        ("2024-1-01", false),
+        ("+024-01-01", false),
+        ("-024-01-01", false),
+        ("+2024-01-01", false),
+        ("2024-01-01 ", false),
+        ("2024/01/01", false),
+    ] {
+        assert_eq!(crate::is_day(text), is_day, "{text}");
+    }
+}
+
 proptest! {
     #[test]
     fn every_moment_comes_back(seconds in -62_167_219_200..=253_402_300_799i64, millis in 0..1000i64) {
