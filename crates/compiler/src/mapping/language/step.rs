@@ -249,7 +249,7 @@ impl Read for CheckDecl {
     fn read(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<CheckDecl> {
         let options: Vec<_> = CheckKeys::KEYS.all().into_iter().map(|(name, _)| name).collect();
         let predicate = PredicateDecl::read_beside(node, &options, reader);
-        let Some(fields) = Fields::unchecked(node) else { return None };
+        let fields = Fields::unchecked(node)?;
         let CheckKeys { only_if, unless, otherwise } = CheckKeys::read_fields(key, &fields, reader)?;
         if fields.get("else").is_none() {
             reader.findings.push(faults::check_without_else(node.span));
