@@ -246,6 +246,7 @@ pub(crate) struct SpanMeter {
     dropped: Counter,
 }
 
+#[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "no span is exported"))]
 impl SpanMeter {
     /// Creates the handles at their current values, initially 0.
     pub(crate) fn new() -> SpanMeter {

@@ -10,6 +10,7 @@ pub(crate) mod escape;
 pub mod log;
 pub mod metrics;
 pub(crate) mod non_blocking;
+#[cfg_attr(not(feature = "otlp"), path = "otlp_off.rs")]
 pub mod otlp;
 mod process;
 pub mod reading;

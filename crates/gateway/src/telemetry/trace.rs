@@ -26,6 +26,7 @@ pub struct TraceParent {
     flags: u8,
 }
 
+#[cfg_attr(not(feature = "otlp"), expect(dead_code, reason = "no span is recorded"))]
 impl TraceParent {
     /// Parses a header value (section 3.2). Returns `None` if it is malformed, all zero, or of the
     /// forbidden version `ff`; the receiver then starts its own trace. Fields of later versions are

@@ -8,10 +8,9 @@ use crate::error::GatewayError;
 use crate::proxy::Response;
 use crate::proxy::context::RequestContext;
 use crate::proxy::side_upstreams::SideUpstreams;
-use crate::telemetry::otlp::EndedSpan;
+use crate::telemetry::otlp::{EndedSpan, KeyValue};
 use crate::telemetry::trace::{TRACEPARENT, TraceParent};
 use bytes::Bytes;
-use opentelemetry::KeyValue;
 use std::sync::Arc;
 use std::time::Instant;
 

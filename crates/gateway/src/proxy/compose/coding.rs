@@ -2,12 +2,13 @@
 //! the expansion ratio. Translated messages are sent uncoded: upstreams are asked for `identity`,
 //! and clients receive it.
 
+#[cfg_attr(not(feature = "codings"), path = "coding/decoder_off.rs")]
+mod decoder;
+
 use crate::body::Body;
 use crate::error::{ErrorKind, ErrorSide, GatewayError};
-use async_compression::tokio::bufread::{
-    BrotliDecoder, DeflateDecoder, GzipDecoder, ZlibDecoder, ZstdDecoder,
-};
 use bytes::{Buf as _, Bytes};
+use decoder::Coding;
 use http::{HeaderMap, header};
 use std::io;
 use std::pin::Pin;
@@ -91,58 +92,6 @@ pub(crate) fn may_be_mark(text: &[u8]) -> bool {
     text.len() < BYTE_ORDER_MARK.len() && BYTE_ORDER_MARK.starts_with(text)
 }
 
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Coding {
-    Gzip,
-    Deflate,
-    Brotli,
-    Zstd,
-}
-
-impl Coding {
-    fn from_name(name: &str) -> Option<Coding> {
-        match name {
-            "gzip" | "x-gzip" => Some(Coding::Gzip),
-            "deflate" => Some(Coding::Deflate),
-            "br" => Some(Coding::Brotli),
-            "zstd" => Some(Coding::Zstd),
-            _ => None,
-        }
-    }
-
-    /// Returns how many bytes are needed to select the decoder.
-    fn first_bytes(self) -> usize {
-        if self == Coding::Deflate { 2 } else { 1 }
-    }
-
-    /// Returns the decoder for a body that starts with `first`.
-    fn decoder(self, first: &[u8], source: CodedBody) -> Pin<Box<dyn Decoder>> {
-        match self {
-            // A body may consist of several members (gzip) or frames (zstd).
-            Coding::Gzip => {
-                let mut decoder = GzipDecoder::new(source);
-                decoder.multiple_members(true);
-                Box::pin(decoder)
-            }
-            Coding::Zstd => {
-                let mut decoder = ZstdDecoder::new(source);
-                decoder.multiple_members(true);
-                Box::pin(decoder)
-            }
-            Coding::Brotli => Box::pin(BrotliDecoder::new(source)),
-            // RFC 9110 (section 8.4.1.2) defines `deflate` as the zlib format and notes that some
-            // senders omit the zlib wrapper.
-            Coding::Deflate if is_zlib(first) => Box::pin(ZlibDecoder::new(source)),
-            Coding::Deflate => Box::pin(DeflateDecoder::new(source)),
-        }
-    }
-}
-
-/// Returns whether the bytes are a zlib header (RFC 1950, section 2.2).
-fn is_zlib(first: &[u8]) -> bool {
-    matches!(first, [method, flags, ..] if method & 0x0f == 8 && u16::from_be_bytes([*method, *flags]).is_multiple_of(31))
-}
-
 /// Adapter that lets the decoders read a body.
 struct CodedBody {
     body: Body,
@@ -196,18 +145,6 @@ impl AsyncRead for CodedBody {
 trait Decoder: AsyncRead + Send {
     fn source(self: Pin<&mut Self>) -> Pin<&mut CodedBody>;
 }
-
-macro_rules! decoders {
-    ($($decoder:ident)*) => {
-        $(impl Decoder for $decoder<CodedBody> {
-            fn source(self: Pin<&mut Self>) -> Pin<&mut CodedBody> {
-                self.get_pin_mut()
-            }
-        })*
-    };
-}
-
-decoders!(GzipDecoder ZlibDecoder DeflateDecoder BrotliDecoder ZstdDecoder);
 
 /// Progress of decoding a body.
 enum DecodeStage {
@@ -290,7 +227,7 @@ impl Decoded {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "codings"))]
 mod tests {
     use super::*;
     use async_compression::tokio::write::{

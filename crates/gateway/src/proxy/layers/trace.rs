@@ -5,10 +5,9 @@
 use super::ending::EndedRequest;
 use crate::body::BodyEnd;
 use crate::proxy::unknown_calls::registered_method;
-use crate::telemetry::otlp::EndedSpan;
+use crate::telemetry::otlp::{EndedSpan, KeyValue};
 use http::uri::Authority;
 use http::{Version, header};
-use opentelemetry::KeyValue;
 
 /// The method of a span whose request has one that the conventions do not list.
 const OTHER_METHOD: &str = "_OTHER";
