@@ -227,7 +227,8 @@ impl Decoded {
     }
 }
 
-#[cfg(all(test, feature = "codings"))]
+#[cfg(test)]
+#[cfg(feature = "codings")]
 mod tests {
     use super::*;
     use async_compression::tokio::write::{
