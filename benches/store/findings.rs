@@ -1,5 +1,6 @@
-//! Findings that are kept: the gateway makes one of them by a comparison, and the store is given so many like it, over all
-//! operations of the pack. Then the gateway starts on it, is asked for what it found, and compares on.
+//! Findings that are kept: the gateway makes one of them by a comparison, and the store is given so
+//! many like it, over all operations of the pack. Then the gateway starts on it, is asked for what
+//! it found, and compares on.
 
 use crate::gateway::{self, Gateway, PATIENCE, Setting};
 use crate::table::{self, Row};
@@ -94,7 +95,8 @@ fn filler(number: usize) -> String {
     format!("GET /filler/{number}")
 }
 
-/// Gives the store so many findings like the one that is there, of operations of their own, one older than the other.
+/// Gives the store so many findings like the one that is there, of operations of their own, one
+/// older than the other.
 async fn fill(file: &Path, count: usize) {
     let options = SqliteConnectOptions::new().filename(file);
     let pool: SqlitePool = SqlitePoolOptions::new().connect_with(options).await.expect("the store opens");

@@ -13,7 +13,8 @@ const ADMIN_TOKEN: &str = "admin-token-of-the-measurement";
 /// How long a gateway may take to serve, and what is waited for to come.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Both versions of the service and their authorization server; one for each row, since its refresh token is good for one store.
+/// Both versions of the service and their authorization server; one for each row, since its refresh
+/// token is good for one store.
 pub async fn service() -> Sandbox {
     let started = Sandbox::start(Options { listen: ([127, 0, 0, 1], 0).into(), ..Options::default() }).await;
     started.expect("a loopback address")

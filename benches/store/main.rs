@@ -1,9 +1,10 @@
-//! What the store costs as it holds more: findings of a dual run, to a million, and replicas on one PostgreSQL, one to four.
-//! Gateways are processes, as an operator runs them, in front of a sandbox; the program that is measured is the one that cargo
-//! built for this bench. Prints a table for each, with the exponent by which each measure grows between its two largest sizes.
+//! What the store costs as it holds more: findings of a dual run, to a million, and replicas on one
+//! PostgreSQL, one to four. Gateways are processes, as an operator runs them, in front of a
+//! sandbox; the program that is measured is the one that cargo built for this bench. Prints a table
+//! for each, with the exponent by which each measure grows between its two largest sizes.
 //!
-//! `cargo bench --bench store` measures both (about five minutes), `cargo bench --bench store -- findings` or `replicas` one;
-//! `cargo test --bench store` goes through both once at a tiny size.
+//! `cargo bench --bench store` measures both (about five minutes), `cargo bench --bench store --
+//! findings` or `replicas` one; `cargo test --bench store` goes through both once at a tiny size.
 
 mod findings;
 mod gateway;

@@ -1,5 +1,6 @@
-//! Replicas on one PostgreSQL: the same load on one, two and four of them, and what each and the store take for it. The machine
-//! does not grow with them, so what is read is what a replica costs, not how much more they carry.
+//! Replicas on one PostgreSQL: the same load on one, two and four of them, and what each and the
+//! store take for it. The machine does not grow with them, so what is read is what a replica costs,
+//! not how much more they carry.
 
 use crate::gateway::{self, Gateway, Setting};
 use crate::postgres;
@@ -100,8 +101,8 @@ struct StoreWork {
 }
 
 impl StoreWork {
-    /// Reads it. Numbers of a session that goes on reach the view within a second; each reading is a transaction or two of its
-    /// own, which are counted.
+    /// Reads it. Numbers of a session that goes on reach the view within a second; each reading is
+    /// a transaction or two of its own, which are counted.
     async fn of(pool: &PgPool) -> StoreWork {
         tokio::time::sleep(Duration::from_millis(1100)).await;
         let sql = "SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = current_database()";

@@ -3,8 +3,8 @@
 /// One row: how much there was, and what was measured of it, in the order of the columns.
 pub type Row = (usize, Vec<f64>);
 
-/// Prints rows with their columns (name and unit), and the exponent by which each grows between the two largest sizes: 0 is
-/// the same whatever there is, 1 grows with it.
+/// Prints rows with their columns (name and unit), and the exponent by which each grows between the
+/// two largest sizes: 0 is the same whatever there is, 1 grows with it.
 pub fn print(what: &str, columns: &[&str], rows: &[Row]) {
     println!("\n| {what} | {} |", columns.join(" | "));
     println!("|{}", "---|".repeat(columns.len() + 1));

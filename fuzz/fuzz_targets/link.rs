@@ -1,4 +1,5 @@
-//! The header field `Link` as pages are found by it: an address that is given stands in the field, between brackets.
+//! The header field `Link` as pages are found by it: an address that is given stands in the field,
+//! between brackets.
 
 #![no_main]
 

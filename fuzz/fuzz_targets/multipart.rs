@@ -1,4 +1,5 @@
-//! However a body of parts is cut, its reader finds the same, and what it finds is written so that it is found again.
+//! However a body of parts is cut, its reader finds the same, and what it finds is written so that
+//! it is found again.
 
 #![no_main]
 

@@ -14,7 +14,8 @@ use switchback_plan::{self as plan, ArchiveId, BodyPlan, EventRoute, Pack, Route
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback explain 'GET /v2/things/7' mappings/things")]
 pub struct ExplainArgs {
-    /// Method and path, such as 'GET /v2/things/7': the side, then the path of an operation; or 'event' and its name
+    /// Method and path, such as 'GET /v2/things/7': the side, then the path of an operation; or
+    /// 'event' and its name
     #[arg(value_name = "REQUEST")]
     request: String,
 

@@ -13,9 +13,9 @@ use switchback_engine::translate::example::{Outcome, Report, Unreached, run_with
 use switchback_json::Value;
 use switchback_plan::Pack;
 
-/// Runs the examples of a pack: every request with its scripted replies, every shape there and back, and examples that are
-/// generated from the contracts for operations that the pack keeps. Fails if an example fails, or if no example covers an outcome
-/// of a route.
+/// Runs the examples of a pack: every request with its scripted replies, every shape there and
+/// back, and examples that are generated from the contracts for operations that the pack keeps.
+/// Fails if an example fails, or if no example covers an outcome of a route.
 #[derive(clap::Args)]
 pub struct Args {
     #[command(flatten)]

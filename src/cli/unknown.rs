@@ -6,12 +6,13 @@ use serde_json::Value;
 use std::process::ExitCode;
 use switchback_gateway::proxy::unknown_calls::UNKNOWN_CALLS_MAX;
 
-/// Lists calls of one running gateway that match no operation of a contract, and calls with tokens of unknown clients: the newest
-/// fifty since it started, each with its count. Such calls are forwarded to the old service. A query parameter that the operation
-/// does not declare is listed, too: a translated call drops it. Paths are those of the access log.
+/// Lists calls of one running gateway that match no operation of a contract, and calls with tokens
+/// of unknown clients: the newest fifty since it started, each with its count. Such calls are
+/// forwarded to the old service. A query parameter that the operation does not declare is listed,
+/// too: a translated call drops it. Paths are those of the access log.
 ///
-/// Fronts with `unknown: refuse` forward no such calls, so that none are listed; `switchback usage --unknown` counts those that
-/// match no operation.
+/// Fronts with `unknown: refuse` forward no such calls, so that none are listed; `switchback usage
+/// --unknown` counts those that match no operation.
 #[derive(clap::Args)]
 #[command(after_help = "Example:\n  switchback unknown --config switchback.yaml")]
 pub struct UnknownArgs {

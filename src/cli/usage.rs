@@ -11,12 +11,12 @@ use switchback_gateway::outcome::OUTCOMES;
 use switchback_gateway::retire::{UNRECORDED, Usage, UsageInfo};
 use switchback_json::{Limits, Value};
 
-/// Lists calls by client, operation and outcome, summed over all gateways of the store, with the last call. A running gateway adds
-/// its own every five seconds.
+/// Lists calls by client, operation and outcome, summed over all gateways of the store, with the
+/// last call. A running gateway adds its own every five seconds.
 ///
-/// Calls of unknown clients are counted if the old service answers them. Calls that the gateway rejects for their token, and calls
-/// below no front, are not counted. A count is dropped 400 days after its last call. Of calls that match no operation, the newest
-/// 2,000 counts are retained.
+/// Calls of unknown clients are counted if the old service answers them. Calls that the gateway
+/// rejects for their token, and calls below no front, are not counted. A count is dropped 400 days
+/// after its last call. Of calls that match no operation, the newest 2,000 counts are retained.
 #[derive(clap::Args)]
 #[command(after_help = after_help())]
 pub struct UsageArgs {
@@ -34,8 +34,8 @@ pub struct UsageArgs {
     /// Calls that match no operation of the contract alone
     #[arg(long)]
     unknown: bool,
-    /// What each client loses once the old service is gone, by the report of the pack under the settings of --config, and the
-    /// settings that would serve it
+    /// What each client loses once the old service is gone, by the report of the pack under the
+    /// settings of --config, and the settings that would serve it
     #[arg(long)]
     after_sunset: bool,
 }

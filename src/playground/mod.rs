@@ -1,10 +1,10 @@
 //! Dry runs of requests and mapping files: the calls, the context of every step, the client's
 //! answer, and for each field the mapping line and the message that it originates from.
 //!
-//! This module has the pack under test ([`PlaygroundSession`]), a dry run ([`DryRunRequest`], [`Ran`]), recorded
-//! exchanges replayed through a changed pack ([`WhatIf`]), and the migration notice. Plans are
-//! executed in `translate`, values traced in `translate::sources`, answers compared in `replay`,
-//! traffic recorded in `capture`.
+//! This module has the pack under test ([`PlaygroundSession`]), a dry run ([`DryRunRequest`],
+//! [`Ran`]), recorded exchanges replayed through a changed pack ([`WhatIf`]), and the migration
+//! notice. Plans are executed in `translate`, values traced in `translate::sources`, answers
+//! compared in `replay`, traffic recorded in `capture`.
 //!
 //! A dry run never sends a call with an effect. It sends reads to a service only on request.
 //! Recordings and replies are masked before they are used, so that no page can display a secret.

@@ -113,7 +113,8 @@ async fn one(visit: &PageContext<'_>, side: &str, name: &str) -> AdminResponse {
     visit.page(Page::live(Tab::Differences, format!("{side} {name}"), body))
 }
 
-/// The number of differences beyond those that are listed, as far as it is known. `None` where all are listed.
+/// The number of differences beyond those that are listed, as far as it is known. `None` where all
+/// are listed.
 pub(super) fn further(tallies: &[Tally], listed: usize, thing: &str) -> Option<String> {
     let further = tallies.len().checked_sub(listed).filter(|further| *further > 0)?;
     let least = if tallies.len() < TALLIES_MAX { "" } else { "at least " };

@@ -1,5 +1,5 @@
-//! What the gateway keeps of its own, as clients and operators see it: marks for what the new side cannot delete, and what only
-//! the old side knew.
+//! What the gateway keeps of its own, as clients and operators see it: marks for what the new side
+//! cannot delete, and what only the old side knew.
 
 use crate::contract_walk::document::{Document, Operation};
 use crate::support::postgres;
@@ -167,7 +167,8 @@ const ACT_ON_NOBODY: &[(&str, &str)] = &[
     ("POST /agents", "the e-mail is an agent's"),
 ];
 
-/// Whether a call of the operation names a contact, as its contract shows: in its path, its query or its body.
+/// Whether a call of the operation names a contact, as its contract shows: in its path, its query
+/// or its body.
 fn names_a_contact(document: &Document, operation: &Operation) -> bool {
     let segments: Vec<&str> = operation.template.split('/').collect();
     let in_path = segments
@@ -517,8 +518,8 @@ async fn of_two_fills_of_one_harvest_one_gives_way() {
     let quick = filled.archive(&words("1000")).await;
     let quick = (quick.status, String::from_utf8_lossy(&quick.stderr).into_owned());
     let slow = tokio::task::spawn_blocking(move || slow.ended()).await.expect("it ends");
-    // Either may lose the race for a page: the slow one usually does, and the quick one where the slow one stores its page
-    // while the quick one reads the same.
+    // Either may lose the race for a page: the slow one usually does, and the quick one where the
+    // slow one stores its page while the quick one reads the same.
     let (won, lost) = if quick.0.success() { (quick, slow) } else { (slow, quick) };
     assert!(won.0.success(), "{}", won.1);
     assert!(!lost.0.success() && lost.1.contains("another `archive fill` reads it"), "{}", lost.1);
@@ -572,7 +573,8 @@ fn the_report_says_what_is_served_with_the_settings_on_and_what_is_kept() {
         assert_eq!(verdict(&on, operation), kept, "{operation}");
         assert_ne!(verdict(&off, operation), kept, "{operation}");
     }
-    // What only v2 knew of a chat is never there without its archive, and with it only where nobody has read it.
+    // What only v2 knew of a chat is never there without its archive, and with it only where nobody
+    // has read it.
     for (report, always) in [(&off, true), (&on, false)] {
         let chat = row(report, "GET /chats/{id}");
         let missing = chat["without_source"].as_array().expect("a list");
@@ -644,7 +646,8 @@ fn pass(from: std::path::PathBuf, to: std::path::PathBuf) -> tokio::task::JoinHa
     })
 }
 
-/// What cannot be looked up is not taken for absent: neither is somebody marked twice, nor somebody shown who is marked.
+/// What cannot be looked up is not taken for absent: neither is somebody marked twice, nor somebody
+/// shown who is marked.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_store_is_away_what_looks_into_an_archive_is_told_to_come_back() {
     let Some(database) = postgres::database() else { return };

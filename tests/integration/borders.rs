@@ -1,6 +1,6 @@
-//! The finer borders of `src/README.md`, kept by reading the sources: which room of a crate imports which, who may touch
-//! files, clocks and SQL. Cargo keeps the borders between crates. That nothing outside the sandbox knows the first pack's
-//! service is next door, in `words`.
+//! The finer borders of `src/README.md`, kept by reading the sources: which room of a crate imports
+//! which, who may touch files, clocks and SQL. Cargo keeps the borders between crates. That nothing
+//! outside the sandbox knows the first pack's service is next door, in `words`.
 
 use crate::support::sources::{imports, sources, take_apart};
 use std::fs;

@@ -1,5 +1,5 @@
-//! No peer holds what is not his: clients that do not read, that send what is costly to read, or that come from one address in
-//! numbers, beside others who are answered all the same.
+//! No peer holds what is not his: clients that do not read, that send what is costly to read, or
+//! that come from one address in numbers, beside others who are answered all the same.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
 use crate::support::raw::{Act, Client, PATIENCE, Upstream, exchange};
@@ -28,7 +28,8 @@ fn long_item() -> String {
     format!(r#"{{"title":"a","parts":[{}]}}"#, parts.join(","))
 }
 
-/// An HTTP/2 client that lets every answer send so many bytes, and the task that keeps it alive: PINGs are answered.
+/// An HTTP/2 client that lets every answer send so many bytes, and the task that keeps it alive:
+/// PINGs are answered.
 pub async fn h2_client(address: SocketAddr, window: u32) -> (SendRequest<Bytes>, JoinHandle<()>) {
     let stream = TcpStream::connect(address).await.unwrap();
     let mut builder = h2::client::Builder::new();

@@ -1,4 +1,5 @@
-//! Bounds of the whole program, as an operator runs it: ports that strangers fill, signals, descriptors, memory.
+//! Bounds of the whole program, as an operator runs it: ports that strangers fill, signals,
+//! descriptors, memory.
 
 use crate::support::postgres;
 use crate::support::program::{Program, anonymous};
@@ -22,7 +23,8 @@ async fn ask(address: SocketAddr, path: &str) -> Option<raw::Answer> {
     exchange(address, format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")).await
 }
 
-/// A gateway whose service cannot be reached, with these lines of configuration, and what it logged until it served.
+/// A gateway whose service cannot be reached, with these lines of configuration, and what it logged
+/// until it served.
 async fn serve(more: &str) -> (Program, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = serving::write(folder.path(), "127.0.0.1:9", more);
@@ -197,7 +199,8 @@ async fn a_store_that_is_down_makes_nobody_unready() {
     store(true).await;
 }
 
-/// Nobody waits for a database that did not answer a moment ago, and the authorization server is not blamed for it.
+/// Nobody waits for a database that did not answer a moment ago, and the authorization server is
+/// not blamed for it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_store_is_away_requests_are_told_at_once_and_the_log_says_what_is_away() {
     let sandbox = Sandbox::start(Options::default()).await.expect("it starts");
@@ -332,7 +335,8 @@ async fn with_hardly_any_descriptors_it_serves_or_says_that_it_cannot() {
     }
 }
 
-/// Many bodies at once are more than there is memory for: some are refused, all are told, and the bound holds.
+/// Many bodies at once are more than there is memory for: some are refused, all are told, and the
+/// bound holds.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_bound() {
     const BOUND: u64 = 160 << 20;
@@ -367,8 +371,9 @@ async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_
     assert!(statuses.get(&503).is_some_and(|refused| *refused > 0), "{statuses:?}");
 }
 
-/// Compiling takes several times what is left of it, and a process that is never quiet for long has no other moment to give it
-/// back. Nothing is left of a reload that fails, so that all of it must be.
+/// Compiling takes several times what is left of it, and a process that is never quiet for long has
+/// no other moment to give it back. Nothing is left of a reload that fails, so that all of it must
+/// be.
 #[test]
 fn what_a_reload_took_is_given_back_with_it() {
     const MORE_MAX: u64 = 3 << 20;

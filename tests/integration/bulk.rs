@@ -1,5 +1,5 @@
-//! A write for each element of a list, and conditions that are put together, through the real binary. The pack is
-//! `tests/integration/bulk`.
+//! A write for each element of a list, and conditions that are put together, through the real
+//! binary. The pack is `tests/integration/bulk`.
 
 use crate::spellings::Shop;
 use crate::support::raw::{Act, Upstream};

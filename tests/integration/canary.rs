@@ -1,6 +1,7 @@
-//! Words planted wherever a secret or what people write can stand: in every part of requests and answers, in the
-//! configuration, in the exchange of tokens. Then everything that the gateway keeps or shows is searched for them. The words
-//! look like words: what finds tokens by their looks does not find these.
+//! Words planted wherever a secret or what people write can stand: in every part of requests and
+//! answers, in the configuration, in the exchange of tokens. Then everything that the gateway keeps
+//! or shows is searched for them. The words look like words: what finds tokens by their looks does
+//! not find these.
 
 use crate::support::dual::{
     ADMIN_TOKEN, Dual, Running, Upstreams, administrator, control, eventually, received,
@@ -73,7 +74,8 @@ async fn gateway(service: &Sandbox, phases: &str) -> (Dual, Running) {
     (dual, gateway)
 }
 
-/// What the service says, with words in it: in members that the contracts know, in one that they do not, as a name, in errors.
+/// What the service says, with words in it: in members that the contracts know, in one that they do
+/// not, as a name, in errors.
 async fn plant_answers(service: &Sandbox, planted: &mut Vec<String>) {
     for side in ["v2", "v3"] {
         let set = async |path: &str, field: &str, change: Value| {
@@ -296,8 +298,8 @@ async fn nothing_is_shown(phases: &str, is_dual: bool) {
     let archive = captured(&dual, &gateway, &mut log, || async {
         for (side, token, (line, fields, body)) in &asked {
             let answer = ask(&gateway, side, token, line, fields, body).await;
-            // What the service says of its own accord is for the client; it is asked about what nobody else knows. An error of
-            // the gateway itself says its language.
+            // What the service says of its own accord is for the client; it is asked about what
+            // nobody else knows. An error of the gateway itself says its language.
             let text = answer.text();
             let is_passed = answer.value("content-language").is_empty()
                 && said_by_service.iter().any(|word| text.contains(word));

@@ -1,5 +1,6 @@
-//! `switchback capture` and `switchback replay` as an engineer uses them: traffic through a running gateway is recorded
-//! without its secrets, and run again through the pack as it is, through a pack with a slip, and against a live service.
+//! `switchback capture` and `switchback replay` as an engineer uses them: traffic through a running
+//! gateway is recorded without its secrets, and run again through the pack as it is, through a pack
+//! with a slip, and against a live service.
 
 use crate::support::program::Program;
 use crate::support::raw::exchange;
@@ -237,8 +238,8 @@ async fn a_browsers_archive_is_compared_with_a_live_service_and_writes_nothing_u
     assert_eq!((code, &said["total"]["unknown"]), (Some(3), &Value::from(4)), "{said:#}");
 }
 
-/// Seven exchanges are made, and the verb is ended in every way there is: all seven are in an archive that can be read, by its
-/// owner only.
+/// Seven exchanges are made, and the verb is ended in every way there is: all seven are in an
+/// archive that can be read, by its owner only.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_is_whole_however_its_recording_ends() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -278,7 +279,8 @@ async fn an_archive_is_whole_however_its_recording_ends() {
         }
     }
 
-    // The gateway goes away: what it sent is in the archive, and the verb reports that the archive was cut short.
+    // The gateway goes away: what it sent is in the archive, and the verb reports that the archive
+    // was cut short.
     let (admin, out) = (format!("http://{}", gateway.admin), file.display().to_string());
     let arguments = ["capture", "--admin", &admin, "--token", "env:ADMIN", "--out", &out];
     let capturing = Program::start(&arguments, &[("ADMIN", ADMIN_TOKEN)]);
@@ -299,8 +301,8 @@ struct Expected {
     reasons: BTreeMap<&'static str, u64>,
 }
 
-/// Why nothing can be said of an exchange of the demo: nobody asked the other side, or the client has no credential there. All
-/// others are judged.
+/// Why nothing can be said of an exchange of the demo: nobody asked the other side, or the client
+/// has no credential there. All others are judged.
 fn unknown_reason(known: &Value) -> Option<&'static str> {
     // HAR writes a status of 0 where nothing was answered.
     let mut calls = known["calls"].as_array()?.iter();
@@ -315,8 +317,8 @@ fn unknown_reason(known: &Value) -> Option<&'static str> {
     }
 }
 
-/// The operation of the report that an entry is a call of, such as `v2 GET /chats/{id}`: of several the one with the fewest
-/// variables.
+/// The operation of the report that an entry is a call of, such as `v2 GET /chats/{id}`: of several
+/// the one with the fewest variables.
 fn operation_of(report: &Value, entry: &Value) -> Option<String> {
     let known = &entry["_switchback"];
     let path = known["target"].as_str()?.split('?').next()?;

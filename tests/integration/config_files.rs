@@ -1,4 +1,5 @@
-//! The configuration files that the project ships: each is read without a finding, and the sample has every key.
+//! The configuration files that the project ships: each is read without a finding, and the sample
+//! has every key.
 
 use std::path::{Path, PathBuf};
 use switchback::config::{self, ConfigOutcome, Environment, LimitsConfig};
@@ -60,7 +61,8 @@ fn uncomment(line: &str) -> String {
     }
 }
 
-/// An operator finds every setting of the pack that is built in, with a value that it takes, and its page says what it is for.
+/// An operator finds every setting of the pack that is built in, with a value that it takes, and
+/// its page says what it is for.
 #[test]
 fn the_sample_has_every_setting_of_the_built_in_pack() {
     let compiled = switchback_compiler::mapping::compile(&switchback::app::builtin::source());
@@ -109,7 +111,8 @@ fn the_sample_has_every_key_of_the_schema() {
     }
 }
 
-/// The text with an ordinary word in place of every `${…}`, which is YAML only for the reader of configurations.
+/// The text with an ordinary word in place of every `${…}`, which is YAML only for the reader of
+/// configurations.
 fn without_references(text: &str) -> String {
     let mut parts = text.split("${");
     let first = parts.next().unwrap_or_default().to_owned();

@@ -1,5 +1,6 @@
-//! Typical mistakes in a configuration and all that `serve --check` says about them: each file of `tests/config_mistakes` is
-//! one, with what is said in the `.txt` beside it. `UPDATE_EXPECT=1` writes what is said today.
+//! Typical mistakes in a configuration and all that `serve --check` says about them: each file of
+//! `tests/config_mistakes` is one, with what is said in the `.txt` beside it. `UPDATE_EXPECT=1`
+//! writes what is said today.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

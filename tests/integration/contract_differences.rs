@@ -1,5 +1,5 @@
-//! Two contracts that differ in what OpenAPI says beside kinds of values: what `check` and `report` find of it, and what clients
-//! get through a gateway.
+//! Two contracts that differ in what OpenAPI says beside kinds of values: what `check` and `report`
+//! find of it, and what clients get through a gateway.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, exchange};
@@ -455,7 +455,8 @@ fn an_operation_with_a_loss_in_part_or_a_gap_where_nothing_is_found_is_not_exact
     assert_eq!((verdict.as_str(), lost.len()), ("different", 1), "{lost:?}");
 }
 
-/// An undeclared member under a name that the other side declares is not carried: a map promises to take any name.
+/// An undeclared member under a name that the other side declares is not carried: a map promises to
+/// take any name.
 #[test]
 fn a_map_loses_the_names_that_the_other_side_declares() {
     let old = document("{type: integer}", "limit: {type: integer}");

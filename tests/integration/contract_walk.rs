@@ -1,6 +1,7 @@
-//! Walks every operation of both contracts of the messaging pack against a running sandbox: success and every documented
-//! error that can be provoked. Each answer has to be one that the contract lists, with a body that its schema admits. What
-//! there is to walk is counted from the contracts: an operation that nobody called fails the test.
+//! Walks every operation of both contracts of the messaging pack against a running sandbox: success
+//! and every documented error that can be provoked. Each answer has to be one that the contract
+//! lists, with a body that its schema admits. What there is to walk is counted from the contracts:
+//! an operation that nobody called fails the test.
 
 pub mod document;
 mod walk;

@@ -1,5 +1,5 @@
-//! Credentials as services of every kind carry them: a pack says where a token is read from and how it is sent, what was read
-//! goes no further, and none of it is kept or shown.
+//! Credentials as services of every kind carry them: a pack says where a token is read from and how
+//! it is sent, what was read goes no further, and none of it is kept or shown.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Answer, Seen, Upstream, exchange};
@@ -27,7 +27,8 @@ const FORM: &str = "{required: true, content: {application/x-www-form-urlencoded
 const READS: &str = "[{header: x-api-key, scheme: none}, {header: authorization, scheme: Token}, {basic: both}, {basic: user}, \
                      {basic: password}, {query: api_key}, {form: token}]";
 
-/// A pack of two sides that are the same but for their credentials. `more`: further operations of both contracts.
+/// A pack of two sides that are the same but for their credentials. `more`: further operations of
+/// both contracts.
 fn pack(folder: &Path, v1: &str, v2: &str, more: &str) -> String {
     let pack = folder.join("pack");
     std::fs::create_dir_all(pack.join("contracts")).expect("a folder is made");
@@ -288,7 +289,8 @@ async fn what_carries_no_credential_of_ours_is_forwarded_byte_for_byte() {
 }
 
 impl Gateway {
-    /// A client writes its tokens everywhere, all of it is recorded; then everything that is kept and shown is searched.
+    /// A client writes its tokens everywhere, all of it is recorded; then everything that is kept
+    /// and shown is searched.
     async fn stopped_without_a_word_of(self, secrets: &[&str], requests: usize) {
         let archive = self.folder.path().join("traffic.har").display().to_string();
         let at = format!("http://{}", self.admin);

@@ -1,5 +1,6 @@
-//! Header fields that contracts declare, from a client's socket to a scripted service and back: passed where both sides declare
-//! them alike, by a pair, by `identical: keep` and by a line of a `serve` route; named by the report where they are lost.
+//! Header fields that contracts declare, from a client's socket to a scripted service and back:
+//! passed where both sides declare them alike, by a pair, by `identical: keep` and by a line of a
+//! `serve` route; named by the report where they are lost.
 
 use crate::support::raw::{Act, Upstream, answer, exchange};
 use crate::support::serving;

@@ -1,5 +1,5 @@
-//! `switchback demo` as a person meets it: the real binary is started, and every curl line that it prints is run and must
-//! show what the line above it says.
+//! `switchback demo` as a person meets it: the real binary is started, and every curl line that it
+//! prints is run and must show what the line above it says.
 
 use crate::support::program::Program;
 use reqwest::{Client, Method, Response};

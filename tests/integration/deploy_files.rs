@@ -1,5 +1,5 @@
-//! The files of `deploy`, held against the programs and schemas that read them: Prometheus' own tool, the schemas of Kubernetes
-//! and of compose files, systemd.
+//! The files of `deploy`, held against the programs and schemas that read them: Prometheus' own
+//! tool, the schemas of Kubernetes and of compose files, systemd.
 
 use crate::support::python;
 use std::collections::BTreeSet;

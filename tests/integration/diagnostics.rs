@@ -1,5 +1,6 @@
-//! Faulty mappings and the exact messages they earn: each file of `tests/diagnostics` is a few edits of the pack of the
-//! manual, and what is said about them. `UPDATE_EXPECT=1` writes what is said today into the files.
+//! Faulty mappings and the exact messages they earn: each file of `tests/diagnostics` is a few
+//! edits of the pack of the manual, and what is said about them. `UPDATE_EXPECT=1` writes what is
+//! said today into the files.
 
 use super::manual;
 use std::collections::BTreeSet;

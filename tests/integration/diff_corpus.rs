@@ -1,7 +1,8 @@
-//! The labelled corpus of the dual run: the sandbox is told to let v2 and v3 differ in many ways, each on one address of its
-//! own, among calls that are the same on both sides. Every one is found with the place, the kind and the cause it was given,
-//! and nothing else is. `SWITCHBACK_CORPUS_CALLS` sets how many calls are made in all (600 where it is not set; the whole
-//! corpus is 10000).
+//! The labelled corpus of the dual run: the sandbox is told to let v2 and v3 differ in many ways,
+//! each on one address of its own, among calls that are the same on both sides. Every one is found
+//! with the place, the kind and the cause it was given, and nothing else is.
+//! `SWITCHBACK_CORPUS_CALLS` sets how many calls are made in all (600 where it is not set; the
+//! whole corpus is 10000).
 
 use crate::support::dual::{Dual, Running, Upstreams, control, eventually};
 use crate::support::packs;
@@ -27,7 +28,8 @@ struct Way {
     path: &'static str,
     /// What control is told: `differences` with a rule's side and the rest of it, or `faults`.
     told: Told,
-    /// `kind place`, then the cause: `made`, `copied` or `unmapped` by the line of a mapping file that has this text once.
+    /// `kind place`, then the cause: `made`, `copied` or `unmapped` by the line of a mapping file
+    /// that has this text once.
     found: &'static [(&'static str, Cause)],
 }
 
@@ -341,7 +343,8 @@ impl Cause {
     }
 }
 
-/// `file:line` of the one line that has this text; with `shape: > text`, of the first that has it within that shape.
+/// `file:line` of the one line that has this text; with `shape: > text`, of the first that has it
+/// within that shape.
 fn place(pack: &PackSource, file: &str, text: &str) -> String {
     let (_, content) = pack.files().iter().find(|(name, _)| name == file).expect("a file of the pack");
     let content = String::from_utf8_lossy(content);
@@ -433,8 +436,8 @@ async fn ask(address: SocketAddr, token: &str, path: &str) -> Answer {
     client.answer().await.expect("an answer")
 }
 
-/// A status, a header, a place of the body: what a client of either side sees. What never becomes an answer is found by the
-/// shadow alone: this way has another name there.
+/// A status, a header, a place of the body: what a client of either side sees. What never becomes
+/// an answer is found by the shadow alone: this way has another name there.
 const BESIDE: &[(&str, &str)] = &[("/contacts/1022", "unanswered answer: the other service")];
 
 /// Ways to give no answer: they prove nothing.

@@ -1,5 +1,6 @@
-//! Requests with effects in the dual run, through the real binary: what the other side would have been sent, and what both sides
-//! show of an effect afterwards. Whatever is looked at, no call that changes something reaches the second side.
+//! Requests with effects in the dual run, through the real binary: what the other side would have
+//! been sent, and what both sides show of an effect afterwards. Whatever is looked at, no call that
+//! changes something reaches the second side.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, control, received, started};
 use crate::support::raw::{Act, Upstream, answer, exchange};
@@ -150,8 +151,8 @@ async fn the_effect_of_a_write_that_the_new_version_did_is_read_back() {
     assert!(v2.iter().all(|line| line == "GET /v2/contacts/1001"), "no effect is made twice: {v2:?}");
 }
 
-/// The reading after a write, as both services answer it, and what comes of it: effects read back and different ones, and
-/// comparisons that were skipped as unreadable.
+/// The reading after a write, as both services answer it, and what comes of it: effects read back
+/// and different ones, and comparisons that were skipped as unreadable.
 async fn read_after_a_write(reading: Act) -> ((u64, u64), u64, Value) {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let now = r#"{"id":"1001","name":"Old","email":null,"phone":null,"mobile":null,"address":null,"city":null,"district":null,"state":null,"obs":null}"#;
@@ -189,7 +190,8 @@ async fn a_write_whose_reading_does_not_show_it_is_never_counted_as_right() {
     assert_eq!(counts, (1, 1), "{top}");
 }
 
-/// The old version has left the configuration. What the new one did is still read back, and compared with the request.
+/// The old version has left the configuration. What the new one did is still read back, and
+/// compared with the request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_the_old_version_is_gone_the_reading_is_compared_with_the_request() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");

@@ -1,5 +1,5 @@
-//! What counts as evidence in the dual run, through the real binary: calls without an answer, things that change while they are
-//! looked at, plans of writes; and when counting begins anew.
+//! What counts as evidence in the dual run, through the real binary: calls without an answer,
+//! things that change while they are looked at, plans of writes; and when counting begins anew.
 
 use crate::support::dual::{
     Dual, Running, Upstreams, administrator, ask, control, eventually, received, started,

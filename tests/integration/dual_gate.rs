@@ -1,5 +1,6 @@
-//! A rollout by the gate, on a clock that the test moves: from shadow to canary to translated while both sides agree, and back
-//! when they do not; every transition with its evidence. And one through the real binary, while everything goes wrong that may.
+//! A rollout by the gate, on a clock that the test moves: from shadow to canary to translated while
+//! both sides agree, and back when they do not; every transition with its evidence. And one through
+//! the real binary, while everything goes wrong that may.
 
 use crate::support::dual::{Dual, Running, Upstreams, control, request};
 use crate::support::raw::{self, Client};
@@ -17,7 +18,8 @@ use tokio::task::JoinSet;
 
 const OPERATION: &str = "GET /contacts/{id}";
 
-/// Asks so many times, then lets time pass until the gate has seen what came of it and moved the operation to a phase.
+/// Asks so many times, then lets time pass until the gate has seen what came of it and moved the
+/// operation to a phase.
 async fn until_moved_to(phase: &str, app: &RunningApp, clock: &Clock, admin: SocketAddr, account: &Account) {
     let clients = app.addresses().clients;
     let moving = async {
@@ -174,7 +176,8 @@ async fn what_is_held_is_left_where_it_is_until_it_is_let_go() {
         let mut client = Client::connect(app.addresses().clients).await;
         client.send(request(account, "GET /v2/contacts/1001", "", "")).await;
         assert_eq!(client.answer().await.expect("an answer").status, 200);
-        // Time passes with what is compared, not with what is asked, or on a slow machine the operator's session would end.
+        // Time passes with what is compared, not with what is asked, or on a slow machine the
+        // operator's session would end.
         let now = counted().await.unwrap_or(0);
         if now > before {
             clock.advance(Duration::from_secs(30));
@@ -277,7 +280,8 @@ async fn worked_until_moved(gateway: &Running, account: &Account, dice: &mut fas
     }
 }
 
-/// Both services reset one call in twenty, clients write what others read, and the gateway is killed on the way.
+/// Both services reset one call in twenty, clients write what others read, and the gateway is
+/// killed on the way.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_resets_writes_and_kills_equal_sides_are_promoted_and_a_defect_is_rolled_back() {
     let seed = fastrand::u64(..);
@@ -317,7 +321,8 @@ async fn under_resets_writes_and_kills_equal_sides_are_promoted_and_a_defect_is_
     assert_eq!(report["verdict"], "above", "{report}");
 }
 
-/// A scenario of real runs: the configured phase, the planted fault, and the phases that a run must not enter.
+/// A scenario of real runs: the configured phase, the planted fault, and the phases that a run must
+/// not enter.
 struct Plan {
     name: &'static str,
     phase: &'static str,
@@ -355,8 +360,9 @@ fn plans() -> Vec<Plan> {
     ]
 }
 
-/// Runs of the program before a sandbox, on the machine's clock, in which the gate must not decide wrongly. By hand:
-/// `RUNS=35 cargo test --test integration real_runs -- --ignored --nocapture` prints a table.
+/// Runs of the program before a sandbox, on the machine's clock, in which the gate must not decide
+/// wrongly. By hand: `RUNS=35 cargo test --test integration real_runs -- --ignored --nocapture`
+/// prints a table.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 #[ignore = "takes about a minute for each five runs"]
 async fn real_runs_are_not_decided_wrongly() {

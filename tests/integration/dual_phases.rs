@@ -1,5 +1,5 @@
-//! Phases at run time, through the real binary: set by command line and admin API, kept over restarts, followed by other
-//! gateways on the same store.
+//! Phases at run time, through the real binary: set by command line and admin API, kept over
+//! restarts, followed by other gateways on the same store.
 
 use crate::support::dual::{Dual, Running, Upstreams, control, eventually, received};
 use crate::support::postgres;

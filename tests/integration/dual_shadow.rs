@@ -1,5 +1,5 @@
-//! The shadow through the real binary: what it compares and records, that it makes no effect, that no candidate reaches the
-//! client, and that nothing secret is kept.
+//! The shadow through the real binary: what it compares and records, that it makes no effect, that
+//! no candidate reaches the client, and that nothing secret is kept.
 
 use crate::support::dual::{
     Dual, Running, Upstreams, administrator, ask, control, eventually, received, request,
@@ -363,7 +363,8 @@ async fn writing_operations(gateway: &Running) -> Vec<String> {
     writes.map(|info| info["operation"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// Asks the gateway for a page that the old service has, many times at once; every answer must be the old service's.
+/// Asks the gateway for a page that the old service has, many times at once; every answer must be
+/// the old service's.
 async fn clients_are_served(gateway: &Running, service: &Sandbox) {
     let account = administrator(service).clone();
     let mut witness = Client::connect(service.address()).await;

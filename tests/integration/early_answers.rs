@@ -1,5 +1,5 @@
-//! Answers that come before their request is whole: a client that is still sending, and reads only afterwards, finds all of the
-//! answer (RFC 9112, section 9.6; RFC 9113, section 8.1).
+//! Answers that come before their request is whole: a client that is still sending, and reads only
+//! afterwards, finds all of the answer (RFC 9112, section 9.6; RFC 9113, section 8.1).
 
 use crate::bounds::h2_client;
 use crate::support::gateway::{Gateway, Setup, TOKEN};

@@ -1,5 +1,6 @@
-//! Events through the real binary: a service delivers them to the gateway, signed, and receivers that know the old version get
-//! them, signed anew. Both are mocks at sockets of their own; the pack is `mappings/tickets`.
+//! Events through the real binary: a service delivers them to the gateway, signed, and receivers
+//! that know the old version get them, signed anew. Both are mocks at sockets of their own; the
+//! pack is `mappings/tickets`.
 
 use crate::support::dual::eventually;
 use crate::support::postgres;
@@ -264,8 +265,8 @@ async fn senders_that_drip_leave_places_to_those_who_sign() {
     assert_eq!(strangers[0].answer().await.expect("an answer").status, 503);
 }
 
-/// A message that somebody has seen is not delivered again under another name: a name counts where it is signed, and else the
-/// moment and the body do.
+/// A message that somebody has seen is not delivered again under another name: a name counts where
+/// it is signed, and else the moment and the body do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_under_several_names_is_delivered_once() {
     use http::HeaderName;

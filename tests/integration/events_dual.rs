@@ -1,5 +1,6 @@
-//! The dual run of events through the real binary: both versions deliver to the gateway, the receiver gets one of the two, and
-//! what they say is compared. Services and receiver are mocks; the pack is `mappings/tickets`.
+//! The dual run of events through the real binary: both versions deliver to the gateway, the
+//! receiver gets one of the two, and what they say is compared. Services and receiver are mocks;
+//! the pack is `mappings/tickets`.
 
 use super::events::{Place, Running, changed, now_ms, signature, told};
 use crate::support::dual::eventually;
@@ -29,7 +30,8 @@ fn pack(place: &Place, edits: &[(&str, &str, &str)]) -> PathBuf {
     to
 }
 
-/// A configuration whose receiver gets the events of both versions. `events` are further lines of that section.
+/// A configuration whose receiver gets the events of both versions. `events` are further lines of
+/// that section.
 fn configure(
     place: &Place,
     receiver: &Upstream,

@@ -1,5 +1,6 @@
-//! The time that a forwarded call may take: as long as bytes pass in either direction. An upload that takes longer than any call
-//! may, a stream of events with pauses, and an answer that waits for something to happen reach their ends; silence does not last.
+//! The time that a forwarded call may take: as long as bytes pass in either direction. An upload
+//! that takes longer than any call may, a stream of events with pauses, and an answer that waits
+//! for something to happen reach their ends; silence does not last.
 
 use crate::support::gateway::{Gateway, Setup, request};
 use crate::support::peers::Wire;

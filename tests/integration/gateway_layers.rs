@@ -1,5 +1,6 @@
-//! Layers of tower's within the stack, through sockets: readiness is asked before each request and passed through, a request
-//! waits for its turn without keeping others of its connection waiting, and what a layer sheds is refused in the pack's form.
+//! Layers of tower's within the stack, through sockets: readiness is asked before each request and
+//! passed through, a request waits for its turn without keeping others of its connection waiting,
+//! and what a layer sheds is refused in the pack's form.
 
 use crate::bounds::{get, h2_client, send};
 use crate::support::gateway::{Gateway, Own, Setup, TOKEN, request};
@@ -177,7 +178,8 @@ impl std::io::Write for Lines {
     }
 }
 
-/// The connection goes on, an operator finds the panic at the level of defects, and it counts as an error of the gateway.
+/// The connection goes on, an operator finds the panic at the level of defects, and it counts as an
+/// error of the gateway.
 #[tokio::test]
 async fn a_panic_is_answered_logged_as_an_error_and_counted() {
     let metrics = metrics::install();

@@ -1,5 +1,6 @@
-//! Many clients at once through the real binary, while connections to the service break and tokens end: what the sandbox
-//! counts is that nothing was done twice and that nobody acted with another's grant.
+//! Many clients at once through the real binary, while connections to the service break and tokens
+//! end: what the sandbox counts is that nothing was done twice and that nobody acted with another's
+//! grant.
 
 use crate::support::raw::{Answer, Client};
 use crate::support::serving::{Enrolled, Serving};
@@ -12,7 +13,8 @@ use switchback_sandbox::{Account, Options, Sandbox};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-/// Who the clients are: the sandbox's role, the secondary company acted on, and a chat of its own to write to.
+/// Who the clients are: the sandbox's role, the secondary company acted on, and a chat of its own
+/// to write to.
 const CLIENTS: [(&str, Option<u64>, u64); 5] = [
     ("administrator", Some(42), 10_000_001),
     ("manager", None, 1),
@@ -25,7 +27,8 @@ const CLIENTS: [(&str, Option<u64>, u64); 5] = [
 const CONNECTIONS: u64 = 4;
 const REQUESTS: u64 = 30;
 
-/// What a client asked for, and the status that it was told; none when its connection ended without an answer.
+/// What a client asked for, and the status that it was told; none when its connection ended without
+/// an answer.
 struct Told {
     mark: String,
     kind: Kind,
@@ -99,7 +102,8 @@ async fn run(gateway: &Serving, service: &Sandbox, accounts: &[&Account]) -> Vec
     working.join_all().await.into_iter().flatten().collect()
 }
 
-/// One request of a client: every other one is a read; of the writes most are messages, some internal, and some contacts.
+/// One request of a client: every other one is a read; of the writes most are messages, some
+/// internal, and some contacts.
 async fn ask(address: SocketAddr, account: &Account, at: usize, chat: u64, number: u64) -> Told {
     let mark = format!("mark-{at}-{number:04}");
     let (kind, line, body) = match number % 8 {
@@ -149,8 +153,8 @@ fn calls<'l>(log: &'l [&Value]) -> impl Iterator<Item = &'l Value> {
     log.iter().copied().filter(|entry| path(entry).starts_with("/v3/"))
 }
 
-/// A call that earned 401 did nothing and may come again with a fresh token; any other may have had its effect, also when
-/// its connection was reset before an answer.
+/// A call that earned 401 did nothing and may come again with a fresh token; any other may have had
+/// its effect, also when its connection was reset before an answer.
 fn nothing_was_sent_twice(log: &[&Value], told: &[Told]) {
     let mut sent: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     let effectful = calls(log).filter(|entry| entry["method"] != "GET" && entry["status"] != 401);

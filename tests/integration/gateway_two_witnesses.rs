@@ -1,7 +1,8 @@
-//! Every operation of the old side through the real binary, before two witnesses: the sandbox's own v2 front, and v2 as the
-//! gateway makes it of the sandbox's v3. Both sandboxes begin from the same seed, so every difference is the gateway's, and
-//! each must be one that the pack declares: a lost field that stands as null, or an outcome named here as refused or
-//! different with the reading that says so. After a write the state of both is compared as well.
+//! Every operation of the old side through the real binary, before two witnesses: the sandbox's own
+//! v2 front, and v2 as the gateway makes it of the sandbox's v3. Both sandboxes begin from the same
+//! seed, so every difference is the gateway's, and each must be one that the pack declares: a lost
+//! field that stands as null, or an outcome named here as refused or different with the reading
+//! that says so. After a write the state of both is compared as well.
 
 use crate::contract_walk::document::Document;
 use crate::support::raw::{Answer, Client};
@@ -15,7 +16,8 @@ use switchback_sandbox::{Options, Sandbox};
 
 /// What is expected of the gateway, beside the witness.
 enum Expect {
-    /// Status and body of the witness, up to declared losses; for errors the status and an error in the service's form.
+    /// Status and body of the witness, up to declared losses; for errors the status and an error in
+    /// the service's form.
     Same,
     /// As `Same`, but these members of the body are words or moments that each side makes itself.
     SameBut(&'static [&'static str]),
@@ -181,7 +183,8 @@ const CASES: &[Case] = &[
         r#"{"variables":[]}"#,
         Same,
     ),
-    // v3 lists no channels: one that there is not cannot be told from one on which the contact has no open chat.
+    // v3 lists no channels: one that there is not cannot be told from one on which the contact has
+    // no open chat.
     case(
         "a flow on an unknown channel",
         "POST /v2/flows/51/contact/1001/exec",
@@ -254,7 +257,8 @@ async fn half_done_work_is_taken_up_by_the_clients_retry_and_nothing_is_made_twi
     assert_eq!(created(&service).await, 2);
 }
 
-/// A body that v2 showed has members in v2's form. None of them reaches v3, nor anything else that no contract declares.
+/// A body that v2 showed has members in v2's form. None of them reaches v3, nor anything else that
+/// no contract declares.
 #[tokio::test]
 async fn what_a_client_read_and_puts_back_reaches_v3_without_what_v3_does_not_declare() {
     let service = sandbox().await;

@@ -1,5 +1,6 @@
-//! Upstreams that fail in every way they can: what the client hears, how often the upstream was asked, and that no answer is
-//! ever cut short without notice or given to the wrong request. All of it holds whatever the upstream is called over.
+//! Upstreams that fail in every way they can: what the client hears, how often the upstream was
+//! asked, and that no answer is ever cut short without notice or given to the wrong request. All of
+//! it holds whatever the upstream is called over.
 
 use crate::support::gateway::{Gateway, Setup, request};
 use crate::support::peers::Wire;
@@ -31,8 +32,8 @@ fn limited(change: impl FnOnce(&mut Limits)) -> Setup {
     setup
 }
 
-/// Makes a test of each scenario for each way to an upstream. One that is missing here is never called, and the compiler says
-/// so.
+/// Makes a test of each scenario for each way to an upstream. One that is missing here is never
+/// called, and the compiler says so.
 macro_rules! scenarios {
     (everywhere: $everywhere:tt, over_http1: $over_http1:tt) => {
         scenarios!(@over plain, Wire::Plain, $everywhere, $over_http1);
@@ -454,8 +455,8 @@ async fn a_refused_credential_is_renewed_once_and_the_same_bytes_go_out_again(wi
     assert_eq!((&seen[0].body, &seen[1].body), (&br#"{"n":1.10}"#.to_vec(), &br#"{"n":1.10}"#.to_vec()));
     assert_eq!(gateway.refreshes(), 2);
 
-    // The token was good for this a moment ago, so it is renewed once more. A 401 that stays is the answer: it also means "not
-    // permitted", and must not loop.
+    // The token was good for this a moment ago, so it is renewed once more. A 401 that stays is the
+    // answer: it also means "not permitted", and must not loop.
     for _ in 0..5 {
         let got = exchange(gateway.address, &sent).await.unwrap();
         assert_eq!((got.status, got.text().as_str()), (401, r#"{"why":"expired"}"#));
@@ -608,7 +609,8 @@ async fn a_client_that_does_not_read_holds_the_upstream_back_and_is_cut(wire: Wi
     let gateway = Gateway::with(Setup { options, ..Setup::default() }, &new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
-    // The upstream would talk for ever: that its connection ends shows that the client's was cut for not reading.
+    // The upstream would talk for ever: that its connection ends shows that the client's was cut
+    // for not reading.
     new.closed(1).await;
 }
 

@@ -1,7 +1,9 @@
-//! One gateway replaced by another while clients go on asking: by stopping and starting, by two that overlap, and by turns. The
-//! test is the service manager: it holds the listening sockets and passes them to every gateway that it starts.
+//! One gateway replaced by another while clients go on asking: by stopping and starting, by two
+//! that overlap, and by turns. The test is the service manager: it holds the listening sockets and
+//! passes them to every gateway that it starts.
 //!
-//! By hand with more of it: `HAND_OVER_REQUESTS=10000 cargo test --test integration hand_over -- --nocapture`.
+//! By hand with more of it: `HAND_OVER_REQUESTS=10000 cargo test --test integration hand_over --
+//! --nocapture`.
 
 use crate::support::program::Program;
 use crate::support::raw::{Client, exchange};
@@ -39,7 +41,8 @@ struct Unit {
 }
 
 impl Unit {
-    /// A gateway in front of the sandbox; with another's socket for clients, its twin. `store` as in the configuration.
+    /// A gateway in front of the sandbox; with another's socket for clients, its twin. `store` as
+    /// in the configuration.
     fn new(folder: &Path, twin: Option<&Unit>, sandbox: &Sandbox, store: &str) -> Unit {
         let free = || TcpListener::bind("127.0.0.1:0").expect("a free port");
         let clients = twin.map_or_else(free, |twin| twin.clients.try_clone().expect("a descriptor is free"));

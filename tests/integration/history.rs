@@ -1,5 +1,6 @@
-//! The history: every call of the admin API, every form of the studio and every verb that changes something leaves an entry
-//! with its author. The lists of calls, forms and verbs are the program's own, so that a new one is asked for here.
+//! The history: every call of the admin API, every form of the studio and every verb that changes
+//! something leaves an entry with its author. The lists of calls, forms and verbs are the program's
+//! own, so that a new one is asked for here.
 
 use crate::support::dual::{ADMIN_TOKEN, Dual, Running, Upstreams, ask, eventually, started};
 use crate::support::raw::{Answer, Client};

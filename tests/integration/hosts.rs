@@ -1,5 +1,5 @@
-//! Sides with several hosts, through the real binary: each operation is asked for at its own, and at no other. The pack is
-//! `tests/integration/hosts`.
+//! Sides with several hosts, through the real binary: each operation is asked for at its own, and
+//! at no other. The pack is `tests/integration/hosts`.
 
 use crate::support::dual::eventually;
 use crate::support::program::Program;

@@ -1,5 +1,5 @@
-//! Requests that no intermediary may take as they are, byte by byte: framing, fields, Host, targets. Whatever is refused, the
-//! upstream must not have seen anything of it.
+//! Requests that no intermediary may take as they are, byte by byte: framing, fields, Host,
+//! targets. Whatever is refused, the upstream must not have seen anything of it.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
 use crate::support::raw::{Act, Client, Upstream, exchange};

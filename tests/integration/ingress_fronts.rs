@@ -1,5 +1,6 @@
-//! The pack `ingress` through the real binary, between real sockets: clients of either version of the Kubernetes API work
-//! on a server that knows the other one only. What the server accepts it holds against its own contract, member by member.
+//! The pack `ingress` through the real binary, between real sockets: clients of either version of
+//! the Kubernetes API work on a server that knows the other one only. What the server accepts it
+//! holds against its own contract, member by member.
 
 use crate::support::api_server::{ApiServer, TOKEN};
 use crate::support::program::Program;
@@ -136,8 +137,8 @@ impl Words {
     }
 }
 
-/// What both versions of a call on one cluster have in common: every operation, in the words of `client`, on a server that
-/// has `kept` in its own.
+/// What both versions of a call on one cluster have in common: every operation, in the words of
+/// `client`, on a server that has `kept` in its own.
 async fn lives_and_dies(cluster: &Cluster, server: &ApiServer, base: &str, client: &Words, kept: &Words) {
     let (all, here) = (format!("{base}/ingresses"), format!("{base}/namespaces/cafe/ingresses"));
     let one = format!("{here}/cafe-ingress");

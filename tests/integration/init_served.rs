@@ -1,5 +1,5 @@
-//! A drafted pack at work: `init` makes it of two documents in different dialects, and the gateway serves it, from a client's
-//! socket to a scripted service.
+//! A drafted pack at work: `init` makes it of two documents in different dialects, and the gateway
+//! serves it, from a client's socket to a scripted service.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, answer, exchange};
@@ -8,7 +8,8 @@ use std::net::SocketAddr;
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
-/// The old side is Swagger 2.0, with a path that is variable in part, one that ends in a slash, a form, and bytes.
+/// The old side is Swagger 2.0, with a path that is variable in part, one that ends in a slash, a
+/// form, and bytes.
 const OLD: &str = r"
 swagger: '2.0'
 info: {title: t, version: '1'}
@@ -44,8 +45,8 @@ definitions:
   NotThere: {type: object, required: [what], properties: {what: {type: string}}}
 ";
 
-/// The new side is OpenAPI 3.1 in JSON, and answers with a field more. It has customers, whose paths have the form that those of
-/// coupons had.
+/// The new side is OpenAPI 3.1 in JSON, and answers with a field more. It has customers, whose
+/// paths have the form that those of coupons had.
 const NEW: &str = r##"{
   "openapi": "3.1.0",
   "info": {"title": "t", "version": "2"},

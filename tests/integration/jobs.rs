@@ -1,5 +1,6 @@
-//! Jobs that a service takes its time for, through the real binary: the pack of the manual, before a scripted service. What
-//! the client sees, and which calls the service sees of it: never a second write, never more calls than the bound.
+//! Jobs that a service takes its time for, through the real binary: the pack of the manual, before
+//! a scripted service. What the client sees, and which calls the service sees of it: never a second
+//! write, never more calls than the bound.
 
 use crate::manual;
 use crate::support::program::Program;
@@ -243,7 +244,8 @@ async fn a_token_that_ends_in_between_is_renewed() {
     assert_ne!(tokens[1].values("authorization"), tokens[2].values("authorization"));
 }
 
-/// The second request would wait for the first, which has the work for itself: for a minute, if that went on alone.
+/// The second request would wait for the first, which has the work for itself: for a minute, if
+/// that went on alone.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_client_that_goes_away_ends_the_waiting_and_finds_its_job_again() {
     let script = service(vec![says("running"), says("done")]);

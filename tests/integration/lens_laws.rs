@@ -1,10 +1,12 @@
-//! The laws of every shape, on values generated out of the contracts: what a shape does not list as lost comes back from
-//! the other side; an edited view that is laid over the old value is seen again; and the list of losses is what is lost,
-//! no more and no less. The shapes are those that the compiler has, not a list of ours.
+//! The laws of every shape, on values generated out of the contracts: what a shape does not list as
+//! lost comes back from the other side; an edited view that is laid over the old value is seen
+//! again; and the list of losses is what is lost, no more and no less. The shapes are those that
+//! the compiler has, not a list of ours.
 //!
-//! How a side is built is told by [`How`]: from the shape alone; with what the shape leaves to its route; or, where the
-//! other side may leave out what must be there, only over an old value. Over an old value silence keeps what was there, so
-//! that a member which is absent says nothing about the other side's; the laws say so where it matters.
+//! How a side is built is told by [`How`]: from the shape alone; with what the shape leaves to its
+//! route; or, where the other side may leave out what must be there, only over an old value. Over
+//! an old value silence keeps what was there, so that a member which is absent says nothing about
+//! the other side's; the laws say so where it matters.
 
 mod domain;
 mod generated;
@@ -43,8 +45,8 @@ fn runner() -> TestRunner {
     TestRunner::new_with_rng(config(), TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
-/// Runs a law for each shape and each side that values start from. Returns the journeys that it has nothing to say about;
-/// every other one was run.
+/// Runs a law for each shape and each side that values start from. Returns the journeys that it has
+/// nothing to say about; every other one was run.
 fn each(source: &PackSource, law: &impl Fn(&Journey<'_>) -> Spoke) -> Vec<String> {
     let loaded = Loaded::of(source);
     let (mut ran, mut silent) = (0, Vec::new());
@@ -193,7 +195,8 @@ fn is_listed(losses: &[Loss], path: &str) -> bool {
     })
 }
 
-/// Whether `found` is `wanted`, aside from what is lost. Where `wanted` is silent, `silence` says what must be there.
+/// Whether `found` is `wanted`, aside from what is lost. Where `wanted` is silent, `silence` says
+/// what must be there.
 fn agree(
     (found, wanted): (Option<&Value>, Option<&Value>),
     silence: Option<&Value>,
@@ -203,8 +206,8 @@ fn agree(
 ) -> Result<(), String> {
     let path = &reading.home(path);
     let in_part = |found, wanted: Option<&Value>| {
-        // Of drawn packs, what is lost in part is met everywhere; an object that is null is told by nothing where it has
-        // what must be there.
+        // Of drawn packs, what is lost in part is met everywhere; an object that is null is told by
+        // nothing where it has what must be there.
         let (list, is_null) = (whole::List { losses, reading }, wanted.is_some_and(Value::is_null));
         whole::DRAWN.get() && (list.excuses(found, wanted, path) || (is_null && list.in_part(path)))
     };
@@ -243,8 +246,8 @@ fn agree(
     }
 }
 
-/// There and back: what is not listed as lost is what it was. Where a side can only be built over an old value, members that
-/// were silent show that value's.
+/// There and back: what is not listed as lost is what it was. Where a side can only be built over
+/// an old value, members that were silent show that value's.
 fn there_and_back(journey: &Journey<'_>) -> Spoke {
     let Some(back_way) = journey.back else { return Spoke::No };
     let over = |way: &Way, values: BoxedStrategy<Value>| match way.how {
@@ -265,8 +268,9 @@ fn there_and_back(journey: &Journey<'_>) -> Spoke {
     Spoke::Yes
 }
 
-/// Edit, then put back. The view of a value, laid over that value unchanged, gives the value; edited, it gives a value whose
-/// view is the edited one, and whatever the view does not show is as it was.
+/// Edit, then put back. The view of a value, laid over that value unchanged, gives the value;
+/// edited, it gives a value whose view is the edited one, and whatever the view does not show is as
+/// it was.
 fn edit_and_put_back(journey: &Journey<'_>) -> Spoke {
     // What is shown only over an old value shows that value too, so that it is no view of one value.
     let (Some(put), false) = (&journey.shape.over[journey.from], journey.there.how == How::Over) else {
@@ -278,7 +282,8 @@ fn edit_and_put_back(journey: &Journey<'_>) -> Spoke {
         return Spoke::No;
     }
     let edits = prop::collection::vec(0..4u8, 64);
-    // An edit that is silent about a member that nothing declares keeps it: there is no telling silence from taking away.
+    // An edit that is silent about a member that nothing declares keeps it: there is no telling
+    // silence from taking away.
     let values = (
         journey.values_with(0, Fill::Any, false),
         journey.values_with(1, Fill::Any, false),
@@ -364,8 +369,9 @@ fn edit(view: &Value, other: &Value, edits: &[u8]) -> Value {
     Value::Object(edited.collect())
 }
 
-/// The list of losses is what is lost: each leaf of a value that has them all is changed, one at a time. What is listed
-/// leaves no trace on the other side; every other change is seen there and, where there is a way back, comes back.
+/// The list of losses is what is lost: each leaf of a value that has them all is changed, one at a
+/// time. What is listed leaves no trace on the other side; every other change is seen there and,
+/// where there is a way back, comes back.
 fn losses_are_what_is_lost(journey: &Journey<'_>) -> Spoke {
     let mut samples = Samples { runner: runner() };
     let (full, old) = (journey.values(0, Fill::Full), journey.values(1, Fill::Full));
@@ -609,7 +615,8 @@ fn set(value: &mut Value, steps: &[Step], new: Option<Value>) {
     }
 }
 
-/// Members that a contract does not declare go on with the object that they are in, and come back; or what is lost lists them.
+/// Members that a contract does not declare go on with the object that they are in, and come back;
+/// or what is lost lists them.
 fn undeclared_members_go_on_or_are_listed(journey: &Journey<'_>) -> Spoke {
     let mut places = Vec::new();
     journey.open_objects(journey.types()[0], "$".to_owned(), &mut places);
@@ -646,7 +653,8 @@ fn silent(law: impl Fn(&Journey<'_>) -> Spoke) -> Vec<String> {
     packs::all().iter().chain([&packs::forms()]).flat_map(|source| each(source, &law)).collect()
 }
 
-/// Journeys of shapes that only ever build the other side: what is shown to old clients and never sent back, and events.
+/// Journeys of shapes that only ever build the other side: what is shown to old clients and never
+/// sent back, and events.
 const WITHOUT_A_WAY_BACK: [&str; 5] = [
     "AttendingAgent from v3",
     "ContactShown from v3",
@@ -657,8 +665,9 @@ const WITHOUT_A_WAY_BACK: [&str; 5] = [
 
 #[test]
 fn there_and_back_gives_what_is_not_listed_as_lost() {
-    // A contact of the new side may have a null name, which what is sent by old clients may not: shown, never sent back.
-    // The agents of a chat are shown to new clients, out of a view of the old side that holds more: no way back.
+    // A contact of the new side may have a null name, which what is sent by old clients may not:
+    // shown, never sent back. The agents of a chat are shown to new clients, out of a view of the
+    // old side that holds more: no way back.
     assert_eq!(
         silent(there_and_back),
         [
@@ -678,8 +687,8 @@ fn there_and_back_gives_what_is_not_listed_as_lost() {
 
 #[test]
 fn an_edited_view_that_is_put_back_is_seen_again() {
-    // Edits leave members out, so that they are no view of one value; the other way round, from the value that is edited, the
-    // law holds for them too.
+    // Edits leave members out, so that they are no view of one value; the other way round, from the
+    // value that is edited, the law holds for them too.
     let silent = silent(edit_and_put_back);
     assert_eq!(
         silent,
@@ -722,8 +731,9 @@ const LISTS_OF_ONE_IN_ITSELF: [u64; 2] = [20_032, 20_112];
 /// Where packs are looked for that draw what the usual ones do not.
 const FURTHER: std::ops::Range<u64> = 30_000..30_400;
 
-/// All laws, on packs that are drawn. The campaign: `SWITCHBACK_DRAWN_PACKS=5000 cargo test --test integration drawn`;
-/// `SWITCHBACK_DRAWN_FROM` is the first seed, `SWITCHBACK_DRAWN_SHOW=1` prints the packs.
+/// All laws, on packs that are drawn. The campaign: `SWITCHBACK_DRAWN_PACKS=5000 cargo test --test
+/// integration drawn`; `SWITCHBACK_DRAWN_FROM` is the first seed, `SWITCHBACK_DRAWN_SHOW=1` prints
+/// the packs.
 #[test]
 fn the_laws_hold_on_packs_that_are_drawn() {
     let asked =
@@ -781,7 +791,8 @@ fn the_laws_hold_on_packs_that_are_drawn() {
     assert!(silent * 2 < ran, "{silent} of {ran} laws had nothing to say");
 }
 
-/// What the report says of a shape is what its losses say, and no route whose answer has fields without a source is exact.
+/// What the report says of a shape is what its losses say, and no route whose answer has fields
+/// without a source is exact.
 fn reports_agree(source: &PackSource) {
     let pack = switchback_compiler::mapping::compile(source).pack.expect("it compiled before");
     let report = switchback_plan::report(&pack);

@@ -1,5 +1,6 @@
-//! The cluster of `deploy` as processes (`deploy/local-cluster`): what an operator does to it, and what of it clients notice; and
-//! the dashboard's queries, asked of the Prometheus that has scraped it.
+//! The cluster of `deploy` as processes (`deploy/local-cluster`): what an operator does to it, and
+//! what of it clients notice; and the dashboard's queries, asked of the Prometheus that has scraped
+//! it.
 
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
@@ -239,8 +240,9 @@ async fn clients_notice_no_restart_no_store_that_is_away_and_no_gateway_that_die
     load.more(20).await;
     load.no_errors("PostgreSQL was away", 0);
 
-    // What a gateway had begun dies with it: nobody but its client may send a write again, and a reading whose answer had
-    // begun is cut, so that its client sees it. There is one at most for each client.
+    // What a gateway had begun dies with it: nobody but its client may send a write again, and a
+    // reading whose answer had begun is cut, so that its client sees it. There is one at most for
+    // each client.
     load.write_no_more().await;
     load.more(3 * CLIENTS).await;
     cluster.run("kill", Some("gateway-b")).await;

@@ -1,4 +1,5 @@
-//! Values of metrics and levels of the log, through the real binary: what was done here, and the numbers and lines that say so.
+//! Values of metrics and levels of the log, through the real binary: what was done here, and the
+//! numbers and lines that say so.
 
 use crate::support::authority::{APP_ID, APP_SECRET, Act as GrantAct, Authority, CALLBACK, Gate};
 use crate::support::dual::{ADMIN_TOKEN, Dual, Upstreams, eventually};
@@ -143,8 +144,8 @@ async fn what_was_done_is_what_the_metrics_count() {
             "switchback_limited_total{limit=\"client_in_flight\"} 1",
         ])
         .await;
-    // Two answers that were translated, one that could not be, and the call that was sent again, which counts each time. The
-    // call that its client gave up does not count.
+    // Two answers that were translated, one that could not be, and the call that was sent again,
+    // which counts each time. The call that its client gave up does not count.
     gateway
         .measured(&["switchback_upstream_request_duration_seconds_count{upstream=\"v3\",role=\"client\"} 4"])
         .await;
@@ -337,7 +338,8 @@ async fn a_refresh_counts_by_its_result() {
     const JSON: &str = "content-type: application/json\r\n";
     for (act, result, state) in [
         (GrantAct::Normally, "ok", "active"),
-        // An outage is tried again within one refresh; an answer without tokens ends it, and another one follows.
+        // An outage is tried again within one refresh; an answer without tokens ends it, and
+        // another one follows.
         (GrantAct::Say(200, JSON, "{}"), "failed", "active"),
         (GrantAct::Say(400, JSON, r#"{"error":"invalid_grant"}"#), "refused", "needs_reconnect"),
         (GrantAct::Say(401, JSON, r#"{"error":"invalid_client"}"#), "misconfigured", "misconfigured"),

@@ -1,9 +1,11 @@
-//! Requests as no contract allows them: every field of every write, in both directions, of every JSON kind and left out. Whatever
-//! a client sends, it is not told "no" after something was written, and nothing is written on another thing than it named.
+//! Requests as no contract allows them: every field of every write, in both directions, of every
+//! JSON kind and left out. Whatever a client sends, it is not told "no" after something was
+//! written, and nothing is written on another thing than it named.
 //!
-//! Through the real binary before the sandbox, beside a sandbox that is asked directly; and through the plans of both packs,
-//! where the other side is made of its contract alone. `SWITCHBACK_MUTATIONS` is how many random mutations each of the two
-//! tries besides; a few are tried without it.
+//! Through the real binary before the sandbox, beside a sandbox that is asked directly; and through
+//! the plans of both packs, where the other side is made of its contract alone.
+//! `SWITCHBACK_MUTATIONS` is how many random mutations each of the two tries besides; a few are
+//! tried without it.
 
 mod plans;
 

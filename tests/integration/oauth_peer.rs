@@ -1,5 +1,5 @@
-//! The OAuth side held against an authorization server that nobody here wrote. Needs node; `tests/oauth-peers/run` starts the
-//! server and then this.
+//! The OAuth side held against an authorization server that nobody here wrote. Needs node;
+//! `tests/oauth-peers/run` starts the server and then this.
 
 use crate::support::authority::secret;
 use crate::support::tokens::{PATIENCE, acme, eventually, key, ring, sqlite_in};

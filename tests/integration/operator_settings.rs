@@ -1,5 +1,6 @@
-//! What an operator can set of the pack that is built in: what was refused is served, from what the new side has, and marked.
-//! Each situation is held against the sandbox's own old side, which begins from the same seed.
+//! What an operator can set of the pack that is built in: what was refused is served, from what the
+//! new side has, and marked. Each situation is held against the sandbox's own old side, which
+//! begins from the same seed.
 
 use crate::support::raw::{Answer, Client};
 use crate::support::serving::{self, Serving, start as serve};
@@ -67,7 +68,8 @@ async fn writes(sandbox: &Sandbox) -> Vec<String> {
     of_v3.map(line).collect()
 }
 
-/// Somebody whose chats on a channel are all closed: the contact as v2 shows it, the name of the channel, the last chat.
+/// Somebody whose chats on a channel are all closed: the contact as v2 shows it, the name of the
+/// channel, the last chat.
 async fn former_customer(sandbox: &Sandbox) -> (Value, &'static str, Value) {
     for id in 1001..1080 {
         let contact = json(&v2(sandbox.address(), sandbox, &format!("GET /v2/contacts/{id}"), "").await);

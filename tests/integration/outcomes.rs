@@ -1,5 +1,5 @@
-//! Every outcome of the closed list, through the real binary: the log line, the metric, the row of the usage and the page of
-//! the client say the same of one call.
+//! Every outcome of the closed list, through the real binary: the log line, the metric, the row of
+//! the usage and the page of the client say the same of one call.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, eventually, request};
 use crate::support::raw::{Act, Client, Upstream};
@@ -32,8 +32,9 @@ fn v2(seen: &crate::support::raw::Seen) -> Act {
     }
 }
 
-/// A gateway whose clients `administrator` (with a grant), `waiting` (nobody has connected it) and `over` (its sunset is past)
-/// speak v2. Operations with a v2 service are answered by it where `phases` says so, and where the pack refuses.
+/// A gateway whose clients `administrator` (with a grant), `waiting` (nobody has connected it) and
+/// `over` (its sunset is past) speak v2. Operations with a v2 service are answered by it where
+/// `phases` says so, and where the pack refuses.
 async fn gateway(service: &Sandbox, more: &str, has_v2: bool) -> (Dual, Running, Upstream) {
     let own = Upstream::answering(|_, seen| v2(seen)).await;
     let dual = Dual::new();
@@ -140,7 +141,8 @@ async fn every_outcome_is_the_same_in_log_metric_usage_and_on_the_page_of_its_cl
     }
     gateway.stop().await;
 
-    // Without the old service the pack's own words are heard. Another sandbox: the refresh token of this one is spent.
+    // Without the old service the pack's own words are heard. Another sandbox: the refresh token of
+    // this one is spent.
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let alone = [
         get("refused", "GET /v2/chats/7/feedback", "GET /chats/{id}/feedback", 501),

@@ -1,6 +1,6 @@
-//! Pages of lists, through the real binary, two replicas of it, and real sockets: clients that ask for pages in one way,
-//! before a service that wants to be asked in another. Whatever the two are, a client that goes through a list gets every
-//! item once, in order.
+//! Pages of lists, through the real binary, two replicas of it, and real sockets: clients that ask
+//! for pages in one way, before a service that wants to be asked in another. Whatever the two are,
+//! a client that goes through a list gets every item once, in order.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Answer, Seen, Upstream, answer, exchange};
@@ -92,7 +92,8 @@ impl Kind {
     }
 }
 
-/// A list of `count` items, as the service of one kind gives it. `items` is the name of the list, `base` its address.
+/// A list of `count` items, as the service of one kind gives it. `items` is the name of the list,
+/// `base` its address.
 fn serve(kind: Kind, items: &str, target: &str, base: &str, cap: usize) -> Act {
     let (path, query) = target.split_once('?').unwrap_or((target, ""));
     let get = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(&format!("{name}=")));
@@ -479,8 +480,8 @@ async fn a_page_is_never_shorter_than_asked_for_without_the_client_being_told() 
     assert_eq!(items.len(), 5);
 }
 
-/// Returns the sentence of the report about clients of one kind in front of a service of another. Only the service that counts
-/// items has a maximum: 50.
+/// Returns the sentence of the report about clients of one kind in front of a service of another.
+/// Only the service that counts items has a maximum: 50.
 fn sentence(client: Kind, service: Kind) -> String {
     let counts = |kind| matches!(kind, Page | More | Offset);
     let word = |kind| match kind {

@@ -1,4 +1,5 @@
-//! Forms of parts whose fields are mapped while their files stream, through the real binary: the manual's shop.
+//! Forms of parts whose fields are mapped while their files stream, through the real binary: the
+//! manual's shop.
 
 use crate::spellings::{OLD_KEY, Shop};
 use crate::support::packs;

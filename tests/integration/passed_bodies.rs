@@ -1,4 +1,5 @@
-//! Bodies that are passed as they come, through the real binary: the manual's shop, whose documents are bytes and texts.
+//! Bodies that are passed as they come, through the real binary: the manual's shop, whose documents
+//! are bytes and texts.
 
 use crate::spellings::{OLD_KEY, Shop};
 use crate::support::packs;

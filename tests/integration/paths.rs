@@ -1,5 +1,5 @@
-//! Paths that are variable in part, and slashes at their end, through the real binary: how they are found in what clients ask
-//! for, and made for services. The pack is `tests/integration/paths`.
+//! Paths that are variable in part, and slashes at their end, through the real binary: how they are
+//! found in what clients ask for, and made for services. The pack is `tests/integration/paths`.
 
 use crate::spellings::Shop;
 use crate::support::raw::{Act, Upstream};

@@ -1,5 +1,6 @@
-//! The playground, through the real binary: requests that are tried and never sent, mapping texts that are tried and never
-//! served, and every field's way back to a line of the mapping and a place of a message.
+//! The playground, through the real binary: requests that are tried and never sent, mapping texts
+//! that are tried and never served, and every field's way back to a line of the mapping and a place
+//! of a message.
 
 use crate::support::dual::{
     Dual, Running, Upstreams, administrator, ask, control, eventually, received, started,
@@ -218,7 +219,8 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
     }
 }
 
-/// A gateway in whose environment a proxy is named, before a service that shows a certificate of a private authority.
+/// A gateway in whose environment a proxy is named, before a service that shows a certificate of a
+/// private authority.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_reading_goes_straight_to_the_service_with_the_tls_of_its_upstream() {
     let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a free port");

@@ -51,7 +51,8 @@ fn every_verb_can_be_completed_and_has_a_manual_page() {
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("/proc/nowhere"));
 }
 
-/// Whoever reads only the beginning (`switchback report | head`) sees no panic, and a verb does all of its work.
+/// Whoever reads only the beginning (`switchback report | head`) sees no panic, and a verb does all
+/// of its work.
 #[test]
 fn a_closed_pipe_ends_no_verb() {
     let folder = tempfile::tempdir().expect("a folder");

@@ -55,8 +55,8 @@ async fn custom_fields_are_shown_in_whatever_form_they_come() {
     }
 }
 
-/// A14: v3 lists four members of a contact and does not call them optional, so one that the contact does not have is sent as
-/// an empty text. Where the operator knows better, it is left out.
+/// A14: v3 lists four members of a contact and does not call them optional, so one that the contact
+/// does not have is sent as an empty text. Where the operator knows better, it is left out.
 #[tokio::test]
 async fn what_a_contact_does_not_have_is_sent_as_the_operator_says() {
     let page = |body: &str| Act::json(200, body);
@@ -86,7 +86,8 @@ async fn what_a_contact_does_not_have_is_sent_as_the_operator_says() {
     }
 }
 
-/// Errors are a reason, and the reason is a text: what a service says otherwise is told in the gateway's words, with its status.
+/// Errors are a reason, and the reason is a text: what a service says otherwise is told in the
+/// gateway's words, with its status.
 #[tokio::test]
 async fn an_error_without_a_reason_is_told_in_the_form_of_errors() {
     let sandbox = Sandbox::start(Options::default()).await.expect("it starts");

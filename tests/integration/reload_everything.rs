@@ -1,5 +1,5 @@
-//! What a running gateway takes up of a changed configuration, through the real binary: everything but a short list, which is
-//! shown as waiting for a restart.
+//! What a running gateway takes up of a changed configuration, through the real binary: everything
+//! but a short list, which is shown as waiting for a restart.
 
 use crate::support::dual::eventually;
 use crate::support::program::Program;

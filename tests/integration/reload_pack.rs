@@ -1,4 +1,5 @@
-//! Reloading a running gateway: by asking and by changing files, with packs and configurations that are right and wrong.
+//! Reloading a running gateway: by asking and by changing files, with packs and configurations that
+//! are right and wrong.
 
 use reqwest::{Client, Response, StatusCode};
 use serde_json::Value;

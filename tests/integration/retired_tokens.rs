@@ -1,5 +1,5 @@
-//! Tokens that were rotated, expired or revoked reach no service, whatever phase an operation is in: the old service knows them,
-//! and would answer as if nothing had happened.
+//! Tokens that were rotated, expired or revoked reach no service, whatever phase an operation is
+//! in: the old service knows them, and would answer as if nothing had happened.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, control, eventually, received};
 use crate::support::postgres;
@@ -61,7 +61,8 @@ async fn no_retired_token_reaches_the_old_service(store: Option<String>, unknown
     dual.configure(&service, Upstreams::of(&service), &["administrator"], &more);
     let gateway = dual.started().await;
 
-    // The token that the old service takes is the client's, by the configuration; another client has three by commands.
+    // The token that the old service takes is the client's, by the configuration; another client
+    // has three by commands.
     let of_service = administrator(&service).v2_token.clone();
     let [first, second, third] = ["first-token-of-c1", "second-token-of-c1", "third-token-of-c1"];
     changed(&gateway, "POST /api/clients", json!({"name": "c1", "token": first, "side": "v2"})).await;

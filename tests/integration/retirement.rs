@@ -1,5 +1,5 @@
-//! The end of a side, through the real binary: who still calls what, windows in which calls are turned away, and the day from
-//! which a client is refused.
+//! The end of a side, through the real binary: who still calls what, windows in which calls are
+//! turned away, and the day from which a client is refused.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, eventually, started};
 use crate::support::postgres;

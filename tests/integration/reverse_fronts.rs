@@ -1,5 +1,6 @@
-//! Clients of the new side in front of the old service, through the real binary: whose token opens which front, what calls go
-//! out with, what happens when the service refuses it, and both directions at once.
+//! Clients of the new side in front of the old service, through the real binary: whose token opens
+//! which front, what calls go out with, what happens when the service refuses it, and both
+//! directions at once.
 
 use crate::support::raw::{Act, Answer, Upstream, exchange};
 use crate::support::serving::{Serving, oauth};
@@ -27,7 +28,8 @@ async fn ask(address: SocketAddr, line: &str, token: &str, fields: &str, body: &
     exchange(address, request).await.expect("an answer")
 }
 
-/// The same question in each language of the pack: one status, and three different texts in the service's form.
+/// The same question in each language of the pack: one status, and three different texts in the
+/// service's form.
 async fn told_in_three_languages(address: SocketAddr, line: &str, token: &str) -> u16 {
     let mut texts = Vec::new();
     let mut statuses = Vec::new();

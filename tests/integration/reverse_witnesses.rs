@@ -1,8 +1,10 @@
-//! Every operation of the new side through the real binary, before two witnesses: the sandbox's own v3 front, and v3 as the
-//! gateway makes it of the sandbox's v2. Both sandboxes begin from the same seed, so every difference is the gateway's. What
-//! may differ is not written here: the compiled pack says which operations it refuses, which fields do not survive and what
-//! stands there instead. What is written here are requests, and the few places where each side has words or moments of its
-//! own. After a write the state of both is compared as well, read through their own v3 fronts.
+//! Every operation of the new side through the real binary, before two witnesses: the sandbox's own
+//! v3 front, and v3 as the gateway makes it of the sandbox's v2. Both sandboxes begin from the same
+//! seed, so every difference is the gateway's. What may differ is not written here: the compiled
+//! pack says which operations it refuses, which fields do not survive and what stands there
+//! instead. What is written here are requests, and the few places where each side has words or
+//! moments of its own. After a write the state of both is compared as well, read through their own
+//! v3 fronts.
 
 use crate::contract_walk::document::Document;
 use crate::support::raw::{Answer, exchange};

@@ -1,4 +1,5 @@
-//! `switchback serve` as an operator runs it: what it says about a configuration, how it starts, reloads and stops.
+//! `switchback serve` as an operator runs it: what it says about a configuration, how it starts,
+//! reloads and stops.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, exchange};

@@ -1,5 +1,5 @@
-//! Queries and bodies in other spellings than one value and JSON, through the real binary: the manual's shop, served before
-//! services that remember what they were sent.
+//! Queries and bodies in other spellings than one value and JSON, through the real binary: the
+//! manual's shop, served before services that remember what they were sent.
 
 use crate::support::packs;
 use crate::support::program::Program;

@@ -1,5 +1,6 @@
-//! The texts that `report`, `explain`, `check`, `test` and `replay` print of small packs, word for word: each file of
-//! `tests/statements` is one of them. `UPDATE_EXPECT=1` writes what is printed today into the files.
+//! The texts that `report`, `explain`, `check`, `test` and `replay` print of small packs, word for
+//! word: each file of `tests/statements` is one of them. `UPDATE_EXPECT=1` writes what is printed
+//! today into the files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -167,7 +168,8 @@ fn a_replay_counts_what_changed_what_is_the_same_and_why_the_rest_is_unknown() {
     let (code, text) = run(&["replay", file, SHELVES, "--show", "2"]);
     assert_eq!(code, Some(1), "{text}");
     check("shelves-replay.txt", &text);
-    // Two answers and the calls of one write are the same, three exchanges changed, and four are unknown for four reasons.
+    // Two answers and the calls of one write are the same, three exchanges changed, and four are
+    // unknown for four reasons.
     let (_, json) = run(&["replay", file, SHELVES, "--show", "2", "--format", "json"]);
     let json: serde_json::Value = serde_json::from_str(&json).expect("the report is JSON");
     let total = &json["total"];
@@ -188,7 +190,8 @@ fn a_replay_counts_what_changed_what_is_the_same_and_why_the_rest_is_unknown() {
     assert_eq!((counts.map(of), &json["judged"]), ([7, 1, 1, 1], &0.into()), "{json:#}");
 }
 
-/// The counts of a headline are those of its operations, and an exact operation names no loss or gap of its own.
+/// The counts of a headline are those of its operations, and an exact operation names no loss or
+/// gap of its own.
 #[test]
 fn the_headline_of_a_report_is_the_sum_of_its_operations() {
     let shipped =

@@ -1,5 +1,5 @@
-//! A disk that is full for a while: a real one, of few megabytes, which needs the right to mount. Under SQLite, and under
-//! PostgreSQL with its data or its log on it.
+//! A disk that is full for a while: a real one, of few megabytes, which needs the right to mount.
+//! Under SQLite, and under PostgreSQL with its data or its log on it.
 
 use crate::support::authority::{Act, Authority, Gate};
 use crate::support::postgres::{Own, Part};
@@ -83,8 +83,8 @@ async fn a_disk_that_is_full_while_the_server_answers_costs_no_grant() {
     let row = store.grant_of(&client.id).await.expect("there");
     assert_eq!(row.generation, token.generation(), "it is on the full disk");
 
-    // The next is not asked for: nothing is left to keep it in. What was reserved may not have been needed, where the log of the
-    // database had room; whoever tidies up a full disk takes it.
+    // The next is not asked for: nothing is left to keep it in. What was reserved may not have been
+    // needed, where the log of the database had room; whoever tidies up a full disk takes it.
     let _ = std::fs::remove_file(disk.path().join("store.db-reserve"));
     disk.fill();
     let calls = authority.calls();
@@ -162,7 +162,8 @@ async fn a_full_disk_under_the_log_of_postgresql_costs_no_grant() {
     a_full_disk_under_postgresql_costs_no_grant(Part::Log, "24m").await;
 }
 
-/// Another user of the database who writes what is there already, again and again, until nothing can be written any more.
+/// Another user of the database who writes what is there already, again and again, until nothing
+/// can be written any more.
 const WRITE_TO_THE_END: &str = "DO $$ BEGIN LOOP UPDATE grants SET id = id; COMMIT; END LOOP; END $$";
 
 async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {

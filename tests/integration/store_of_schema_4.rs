@@ -1,5 +1,6 @@
-//! A store that commit c5a7707 wrote, whose schema was version 4: migrations 0001 to 0004, and `store_of_schema_4/rows.sql`, which
-//! `make.py` beside it makes with a second implementation of that commit's sealing. Today's program migrates and serves it.
+//! A store that commit c5a7707 wrote, whose schema was version 4: migrations 0001 to 0004, and
+//! `store_of_schema_4/rows.sql`, which `make.py` beside it makes with a second implementation of
+//! that commit's sealing. Today's program migrates and serves it.
 
 use crate::support::dual::Dual;
 use crate::support::postgres;

@@ -1,5 +1,5 @@
-//! The numbers of the studio's pages, held against calls that were counted here: each page that says how much or how often says
-//! the same of the same traffic.
+//! The numbers of the studio's pages, held against calls that were counted here: each page that
+//! says how much or how often says the same of the same traffic.
 
 use crate::support::dual::{Upstreams, ask, control, eventually, started};
 use crate::support::studio::{cells, page, section};

@@ -1,5 +1,5 @@
-//! Statements of the studio's pages, each against the situation that it is about: calls that were made, clients that were
-//! enrolled, differences that were planted, rows of the store.
+//! Statements of the studio's pages, each against the situation that it is about: calls that were
+//! made, clients that were enrolled, differences that were planted, rows of the store.
 
 use crate::dual_evidence::copy;
 use crate::dual_gate::configured;
@@ -22,8 +22,8 @@ async fn sandbox() -> Sandbox {
     Sandbox::start(Options::default()).await.expect("a loopback address")
 }
 
-/// A gateway between clients of both sides and both services; `clients` are entries of the configuration besides the
-/// administrator of v2.
+/// A gateway between clients of both sides and both services; `clients` are entries of the
+/// configuration besides the administrator of v2.
 async fn both_ways(service: &Sandbox, clients: &str, settings: &str) -> (Dual, Running) {
     let dual = Dual::new();
     // The pack as it is, but that refused operations of v3 are forwarded too.

@@ -1,5 +1,5 @@
-//! What operators see of requests: traces as a collector gets them, from the real binary, read by the official protobuf package;
-//! and lines of the access log.
+//! What operators see of requests: traces as a collector gets them, from the real binary, read by
+//! the official protobuf package; and lines of the access log.
 
 use crate::support::dual::{Dual, Upstreams, eventually};
 use crate::support::program::Program;

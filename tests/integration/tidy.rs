@@ -1,4 +1,5 @@
-//! Figures of the sources that a review would otherwise count by hand. A limit is lowered when the code allows it.
+//! Figures of the sources that a review would otherwise count by hand. A limit is lowered when the
+//! code allows it.
 
 use crate::support::sources::{Source, imports, sources};
 use std::collections::{BTreeMap, BTreeSet};

@@ -1,5 +1,5 @@
-//! Certificates and keys in files: what clients are shown, replaced while they come, and what is trusted and shown where services
-//! and the authorization server are called.
+//! Certificates and keys in files: what clients are shown, replaced while they come, and what is
+//! trusted and shown where services and the authorization server are called.
 
 use crate::support::program::Program;
 use crate::support::raw::{self, Act, Upstream, exchange};

@@ -1,10 +1,12 @@
-//! `kill -9` at every step of a refresh, against the sandbox's authorization server, which rotates refresh tokens, detects reuse
-//! and has no grace: whatever can be kept is kept, and what cannot be is flagged.
+//! `kill -9` at every step of a refresh, against the sandbox's authorization server, which rotates
+//! refresh tokens, detects reuse and has no grace: whatever can be kept is kept, and what cannot be
+//! is flagged.
 //!
-//! The victim is a process of its own (this test program, started again with [`child`]). It stops itself at a chosen step, told
-//! by the trace of the refresh, and is killed there; or a relay between it and the server holds the call at a chosen point; or
-//! it is killed at a random moment. The relay also sees which refresh token the server gave out last, and so knows what a kill
-//! has cost before the next process finds out.
+//! The victim is a process of its own (this test program, started again with [`child`]). It stops
+//! itself at a chosen step, told by the trace of the refresh, and is killed there; or a relay
+//! between it and the server holds the call at a chosen point; or it is killed at a random moment.
+//! The relay also sees which refresh token the server gave out last, and so knows what a kill has
+//! cost before the next process finds out.
 //!
 //! `SWITCHBACK_KILL_ROUNDS=1000` makes the campaign long.
 
@@ -348,8 +350,8 @@ impl Campaign {
         self.relay.hold(Hold::Nothing);
     }
 
-    /// Looks at what is left, starts anew, and says whether the grant was kept. Fails if it was lost without need, or lost and
-    /// not flagged.
+    /// Looks at what is left, starts anew, and says whether the grant was kept. Fails if it was
+    /// lost without need, or lost and not flagged.
     async fn inquest(&self, kill: Kill) -> bool {
         let store = self.open(MissingStore::Refuse).await;
         let id = store.client("acme").await.expect("there").id;

@@ -284,7 +284,8 @@ async fn a_jump_of_the_wall_clock_by_forty_days_changes_nothing() {
         gateway.clock.set_wall(NEW_YEAR + jump);
         assert!(client.grant.access_token().await.is_ok());
         assert_eq!(authority.calls(), 1, "running, only monotonic time counts");
-        // After a restart the wall clock is all there is: at worst one refresh too early, never none at all or a loop.
+        // After a restart the wall clock is all there is: at worst one refresh too early, never
+        // none at all or a loop.
         let gateway = gateway.restart(authority.endpoint(), RefreshSettings::default()).await;
         let client = gateway.client();
         for _ in 0..20 {

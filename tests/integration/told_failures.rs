@@ -1,5 +1,5 @@
-//! Services that answer failures with a success, through the real binary: what they mean is read where they are called, and
-//! told their way where they are served.
+//! Services that answer failures with a success, through the real binary: what they mean is read
+//! where they are called, and told their way where they are served.
 
 use crate::support::dual::eventually;
 use crate::support::program::Program;

@@ -1,8 +1,9 @@
-//! A gateway in front of the old service changes nothing that it does not answer itself: the table of what clients do, with the
-//! old service's answer directly and through the gateway, in each phase, and after that service has gone.
+//! A gateway in front of the old service changes nothing that it does not answer itself: the table
+//! of what clients do, with the old service's answer directly and through the gateway, in each
+//! phase, and after that service has gone.
 //!
-//! Both exchanges are compared byte for byte but for the fields named in [`OURS`], and for the framing of bodies, which is each
-//! hop's own: bodies are compared as they are without it.
+//! Both exchanges are compared byte for byte but for the fields named in [`OURS`], and for the
+//! framing of bodies, which is each hop's own: bodies are compared as they are without it.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN};
 use crate::support::peers::Wire;
@@ -18,9 +19,9 @@ use switchback_gateway::server::{IpNet, ServerOptions};
 use switchback_gateway::shadow::{Phase, Share};
 use switchback_gateway::tunnel::TunnelLimits;
 
-/// Fields that belong to one hop, or that the gateway adds in its own name (RFC 9110, section 7.6): the authority that is
-/// connected to, the signature, the trace, the name of the request, the date that an answer without one gets, and the
-/// expectation, which the gateway meets.
+/// Fields that belong to one hop, or that the gateway adds in its own name (RFC 9110, section 7.6):
+/// the authority that is connected to, the signature, the trace, the name of the request, the date
+/// that an answer without one gets, and the expectation, which the gateway meets.
 const OURS: [&str; 11] = [
     "expect",
     "host",
@@ -59,8 +60,8 @@ struct Row {
     body: Vec<u8>,
     /// What the old service says to it.
     says: Act,
-    /// Who answers while the operation is translated, and once the old service is gone. While it is in `legacy` or `shadow`
-    /// the old service does, always.
+    /// Who answers while the operation is translated, and once the old service is gone. While it is
+    /// in `legacy` or `shadow` the old service does, always.
     translated: By,
     sunset: By,
 }
@@ -255,7 +256,8 @@ impl Message {
         let fields = lines.filter_map(|line| line.split_once(':'));
         let fields = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
         let mut fields: Vec<_> = fields.filter(|(name, _)| !OURS.contains(&name.as_str())).collect();
-        // Lines of one field keep their order; that of fields of other names means nothing (RFC 9110, section 5.3).
+        // Lines of one field keep their order; that of fields of other names means nothing (RFC
+        // 9110, section 5.3).
         fields.sort_by(|(one, _), (other, _)| one.cmp(other));
         Message { first, fields, body, more }
     }

@@ -1,5 +1,5 @@
-//! The tutorial, as its reader follows it: files are written, commands are run by the real binary, and what the page says of
-//! their output is in it.
+//! The tutorial, as its reader follows it: files are written, commands are run by the real binary,
+//! and what the page says of their output is in it.
 
 use std::path::Path;
 use std::process::Command;

@@ -1,6 +1,7 @@
-//! Clients that nobody has changed, step by step, and what `switchback report` says of the operations they use. Every step is
-//! taken twice from the same seed: at the service's own front, and at the gateway in front of the other version. How the two
-//! answers differ has to be what the report says of the operation; a step that it does not cover is a false sentence of it.
+//! Clients that nobody has changed, step by step, and what `switchback report` says of the
+//! operations they use. Every step is taken twice from the same seed: at the service's own front,
+//! and at the gateway in front of the other version. How the two answers differ has to be what the
+//! report says of the operation; a step that it does not cover is a false sentence of it.
 
 use crate::contract_walk::document::{Document, read_yaml};
 use crate::support::raw::{Answer, exchange};

@@ -1,5 +1,6 @@
-//! Answers that are none: what a client hears where something other than the service stands at an upstream's address, and what
-//! the operator reads about it. Of every wrong answer the client gets an HTTP response, however large it is.
+//! Answers that are none: what a client hears where something other than the service stands at an
+//! upstream's address, and what the operator reads about it. Of every wrong answer the client gets
+//! an HTTP response, however large it is.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Answer, Upstream, answer, exchange};
@@ -80,8 +81,8 @@ async fn a_write_among_several_calls_is_done_where_its_answer_is_json_or_nothing
     assert!(gateway.ended().contains("calling PUT /chats/{id}/queue"));
 }
 
-/// What is not the object that a contract promises: as a reply that a step reads, nothing is made of it and nothing is written;
-/// as the answer of a pair, the client does not get it.
+/// What is not the object that a contract promises: as a reply that a step reads, nothing is made
+/// of it and nothing is written; as the answer of a pair, the client does not get it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reading_that_is_not_what_its_contract_promises_is_a_broken_answer() {
     let replies = [(204, ""), (200, ""), (200, "null"), (200, " { } "), (200, "[]"), (206, r#"{"id":1}"#)];
@@ -109,7 +110,8 @@ async fn a_reading_that_is_not_what_its_contract_promises_is_a_broken_answer() {
     assert!(log.contains("an object without any of the members that its contract requires"), "{log}");
 }
 
-/// A reading without a member that its contract requires: a write that is made of it would clear what the service has.
+/// A reading without a member that its contract requires: a write that is made of it would clear
+/// what the service has.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_is_not_made_of_a_reading_that_lacks_a_member_of_it() {
     let partial = r#"{"id":1,"name":"A"}"#;
@@ -129,7 +131,8 @@ async fn a_write_is_not_made_of_a_reading_that_lacks_a_member_of_it() {
     assert!(log.contains("an object without `email`, which its contract requires"), "{log}");
 }
 
-/// A text beyond the bound of values that are read, in what a write is made of: the write passes it on, and takes it whole.
+/// A text beyond the bound of values that are read, in what a write is made of: the write passes it
+/// on, and takes it whole.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_is_made_of_a_reading_keeps_its_long_text() {
     let contact = |long: &str| {
@@ -237,7 +240,8 @@ async fn an_error_of_the_service_is_the_clients_and_nobody_is_warned() {
     assert!(!log.contains("WARN"), "{log}");
 }
 
-/// What upstreams answer instead of a list of agents, of about so many bytes: wrong from the start, and wrong later.
+/// What upstreams answer instead of a list of agents, of about so many bytes: wrong from the start,
+/// and wrong later.
 fn wrong_answers(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
     let agent = |id: usize| format!(r#"{{"id":{id},"name":"{}"}}"#, "n".repeat(50));
     let count = bytes / agent(10_000).len();
@@ -425,7 +429,8 @@ async fn a_side_that_wants_the_token_in_several_fields_gets_it_in_all() {
     assert_eq!(seen[0].values("content-type"), ["application/json"]);
 }
 
-/// Nothing is known of what a forwarded request does, but what HTTP says of its method: a reading may be sent again.
+/// Nothing is known of what a forwarded request does, but what HTTP says of its method: a reading
+/// may be sent again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forwarded_reading_that_meets_a_lost_connection_is_sent_again() {
     for (line, fields, calls, status) in [

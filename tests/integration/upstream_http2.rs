@@ -1,4 +1,5 @@
-//! An upstream that speaks HTTP/2, frame by frame: what its frames say of a call decides whether the call is sent again.
+//! An upstream that speaks HTTP/2, frame by frame: what its frames say of a call decides whether
+//! the call is sent again.
 
 use crate::support::raw::{PATIENCE, exchange};
 use crate::support::serving::Serving;
@@ -16,10 +17,11 @@ enum Act {
     Answer,
     /// RST_STREAM with this code.
     Reset(u32),
-    /// GOAWAY with this code, whose last stream is the call's own, or the one before; then the end of the connection.
+    /// GOAWAY with this code, whose last stream is the call's own, or the one before; then the end
+    /// of the connection.
     GoAway { code: u32, takes_call: bool },
-    /// 200, and GOAWAY after this call: all others on the connection are not taken, as with servers that end a connection after
-    /// so many calls.
+    /// 200, and GOAWAY after this call: all others on the connection are not taken, as with servers
+    /// that end a connection after so many calls.
     AnswerAsLast,
     /// The end of the connection.
     Close,
@@ -221,7 +223,8 @@ async fn serve(
                 };
                 match act {
                     Act::Answer | Act::AnswerAsLast => {
-                        // `:status: 200`, and `content-type` by its place in the static table (RFC 7541, appendix A).
+                        // `:status: 200`, and `content-type` by its place in the static table (RFC
+                        // 7541, appendix A).
                         let mut fields = vec![0x88, 0x0f, 31 - 15, 16];
                         fields.extend_from_slice(b"application/json");
                         send(&mut stream, HEADERS, END_HEADERS, id, &fields).await?;

@@ -1,5 +1,6 @@
-//! The gateway before servers that production puts before a service: nginx, HAProxy and Envoy, each in plain HTTP/1.1, in TLS
-//! with HTTP/1.1 and in TLS with HTTP/2. Whatever stands between must make no difference, and no write may be lost or done twice.
+//! The gateway before servers that production puts before a service: nginx, HAProxy and Envoy, each
+//! in plain HTTP/1.1, in TLS with HTTP/1.1 and in TLS with HTTP/2. Whatever stands between must
+//! make no difference, and no write may be lost or done twice.
 
 use crate::support::peers::{Kind, Peer, Wire};
 use crate::support::raw::{Answer, Client};
@@ -56,7 +57,8 @@ async fn unchanged_behind(kind: Kind) {
     }
 }
 
-/// nginx ends a connection after so many requests, by GOAWAY over HTTP/2; what it did not take is for another one.
+/// nginx ends a connection after so many requests, by GOAWAY over HTTP/2; what it did not take is
+/// for another one.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_outlive_connections_that_nginx_ends() {
     // With as few as one, calls that are turned away meet others on each connection that follows.
@@ -81,7 +83,8 @@ async fn writes_outlive_reloads_of_nginx() {
 const WRITERS: usize = 8;
 const WRITES: usize = 15;
 
-/// Several clients write one after another, with something happening between; each write is acknowledged and done once.
+/// Several clients write one after another, with something happening between; each write is
+/// acknowledged and done once.
 async fn write_concurrently(gateway: &Serving, sandbox: &Sandbox, wire: Wire, between: impl Fn()) {
     let (address, token) = (gateway.address, token(sandbox));
     let writers: Vec<_> = (0..WRITERS)

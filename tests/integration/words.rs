@@ -1,5 +1,6 @@
-//! Nothing outside the sandbox knows the service that the first pack is about: no name of a field or parameter and no part of
-//! a path of its two contracts stands anywhere under `src` or `crates`, as a word of its own, be it in code, texts, comments or tests.
+//! Nothing outside the sandbox knows the service that the first pack is about: no name of a field
+//! or parameter and no part of a path of its two contracts stands anywhere under `src` or `crates`,
+//! as a word of its own, be it in code, texts, comments or tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -7,9 +8,9 @@ use std::path::{Path, PathBuf};
 use switchback_compiler::diagnostic::{Findings, Sources};
 use switchback_compiler::yaml::{self, Kind, Node};
 
-/// Names of the contracts that are words of English, of HTTP, of JSON or of this program's own trade. Each of them may stand
-/// in the engine for something else. Nothing joined out of several words belongs here, since that is nobody's but the
-/// service's.
+/// Names of the contracts that are words of English, of HTTP, of JSON or of this program's own
+/// trade. Each of them may stand in the engine for something else. Nothing joined out of several
+/// words belongs here, since that is nobody's but the service's.
 const ORDINARY: &[&str] = &[
     // English, as sentences and identifiers have it.
     "active",
@@ -119,7 +120,8 @@ fn no_word_of_the_first_packs_service_stands_in_the_engine() {
     assert!(found.is_empty(), "words of the service outside the sandbox:\n{}", found.join("\n"));
 }
 
-/// The words of a line, as identifiers are. The names of the pack's files are none: it is built into the program by them.
+/// The words of a line, as identifiers are. The names of the pack's files are none: it is built
+/// into the program by them.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let is_name_of_file =
         |rest: &str| rest.starts_with(".map.yaml") || rest.starts_with(".examples.map.yaml");

@@ -1,5 +1,5 @@
-//! What must hold afterwards: what clients were told against what the service knows, what replicas show against what nobody may
-//! see, what the gate did, and how memory went.
+//! What must hold afterwards: what clients were told against what the service knows, what replicas
+//! show against what nobody may see, what the gate did, and how memory went.
 
 use crate::Args;
 use crate::disturb::Disturbed;

@@ -1,5 +1,5 @@
-//! What happens on a clock while clients are at work: access tokens end, the store stalls, replicas reload, and one is told to
-//! end and begins anew.
+//! What happens on a clock while clients are at work: access tokens end, the store stalls, replicas
+//! reload, and one is told to end and begins anew.
 
 use crate::Args;
 use crate::load::Book;

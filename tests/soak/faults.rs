@@ -1,6 +1,7 @@
-//! A proxy in front of the services that resets connections: one share of the calls before the service sees them, one after it
-//! did its work and before anything of the answer is passed on, one in the middle of the answer. It knows as much of HTTP as it
-//! takes to tell where a call begins, and remembers which tokens went by: none of them may be found anywhere.
+//! A proxy in front of the services that resets connections: one share of the calls before the
+//! service sees them, one after it did its work and before anything of the answer is passed on, one
+//! in the middle of the answer. It knows as much of HTTP as it takes to tell where a call begins,
+//! and remembers which tokens went by: none of them may be found anywhere.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;

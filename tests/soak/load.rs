@@ -1,5 +1,6 @@
-//! What clients do: each reads and writes what is its own, in a mix, at a bounded rate, over both replicas. What they were told
-//! is kept, so that it can be held against what the service knows afterwards.
+//! What clients do: each reads and writes what is its own, in a mix, at a bounded rate, over both
+//! replicas. What they were told is kept, so that it can be held against what the service knows
+//! afterwards.
 
 use crate::Args;
 use crate::replicas::{Setting, V3_TOKEN};
@@ -161,7 +162,8 @@ impl Book {
         self.inner().passed_over
     }
 
-    /// Half of the requests were answered faster than the first, 99 of 100 faster than the second; milliseconds.
+    /// Half of the requests were answered faster than the first, 99 of 100 faster than the second;
+    /// milliseconds.
     pub fn times(&self) -> (f64, f64) {
         let mut times = self.inner().times.clone();
         times.sort_by(f64::total_cmp);

@@ -1,5 +1,6 @@
-//! The gateways as an operator runs them: processes of one configuration on one PostgreSQL. Their logs go to files, one per
-//! life, and everything that they show is kept, to be searched for what must not be in it.
+//! The gateways as an operator runs them: processes of one configuration on one PostgreSQL. Their
+//! logs go to files, one per life, and everything that they show is kept, to be searched for what
+//! must not be in it.
 
 use crate::Args;
 use crate::slope::Slope;
@@ -243,8 +244,8 @@ impl Replica {
         Some(bytes)
     }
 
-    /// How its memory grew in its longest life, in MiB an hour, after the warm-up, in which caches and pools fill: so many
-    /// minutes, or without them the first quarter of that life.
+    /// How its memory grew in its longest life, in MiB an hour, after the warm-up, in which caches
+    /// and pools fill: so many minutes, or without them the first quarter of that life.
     pub fn growth(&self, warm_up: Option<f64>) -> Option<(u32, Slope)> {
         let memory = self.memory.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let (longest, age, _) = memory.iter().max_by(|a, b| a.1.total_cmp(&b.1)).copied()?;
@@ -276,8 +277,8 @@ impl Drop for Replica {
     }
 }
 
-/// Bytes of memory that a process has asked for. Pages of its program are not among them: the kernel brings those in and
-/// takes them away as it likes.
+/// Bytes of memory that a process has asked for. Pages of its program are not among them: the
+/// kernel brings those in and takes them away as it likes.
 fn anonymous(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;

@@ -1,5 +1,6 @@
-//! A line through samples of memory by least squares, and a confidence interval of its slope that minds that samples near one
-//! another are alike (Newey and West 1987): memory moves in steps, and a plain interval would be sure of anything.
+//! A line through samples of memory by least squares, and a confidence interval of its slope that
+//! minds that samples near one another are alike (Newey and West 1987): memory moves in steps, and
+//! a plain interval would be sure of anything.
 
 /// Slope of a line through samples, in units of y per unit of x, with a confidence interval of 95 %.
 #[derive(Clone, Copy, Debug, PartialEq)]

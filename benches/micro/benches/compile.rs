@@ -1,5 +1,6 @@
-//! How long the front end takes: a whole pack from its text to its plans, and once more when one file of it has changed.
-//! Reloads, drafts, tests and editors wait for this. Besides, how long a request waits for its route to be found.
+//! How long the front end takes: a whole pack from its text to its plans, and once more when one
+//! file of it has changed. Reloads, drafts, tests and editors wait for this. Besides, how long a
+//! request waits for its route to be found.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;

@@ -3,8 +3,8 @@
 //! `serde_json::Value` (with `serde_json`, sonic-rs and simd-json), and a struct whose values stay text
 //! (`serde_json`'s `RawValue`, sonic-rs's `LazyValue`).
 //!
-//! `cargo bench -p switchback-micro --bench transcoder` measures; `cargo test -p switchback-micro` runs every case once at a
-//! tiny size and checks that all ways give the same JSON.
+//! `cargo bench -p switchback-micro --bench transcoder` measures; `cargo test -p switchback-micro`
+//! runs every case once at a tiny size and checks that all ways give the same JSON.
 
 use bytes::Bytes;
 use criterion::measurement::WallTime;
@@ -292,7 +292,8 @@ fn transcoder(criterion: &mut Criterion) {
 
 type Group<'g> = BenchmarkGroup<'g, WallTime>;
 
-/// Streams of one class at every level and with checked grammar, and the document class. Returns the text that all of them write.
+/// Streams of one class at every level and with checked grammar, and the document class. Returns
+/// the text that all of them write.
 fn ours(group: &mut Group<'_>, class: &str, op: &ValueOp, body: &[u8], chunks: &[Bytes]) -> Vec<u8> {
     let values = Arc::new(Values::default());
     let program = Arc::new(Program::compile(op));

@@ -1,5 +1,5 @@
-//! Translates a body that arrives in two chunks. The plan renames one member, keeps one, and drops all others; a pack's plans come
-//! from `switchback-compiler`.
+//! Translates a body that arrives in two chunks. The plan renames one member, keeps one, and drops
+//! all others; a pack's plans come from `switchback-compiler`.
 //!
 //! ```console
 //! $ cargo run -q -p switchback-engine --example translate

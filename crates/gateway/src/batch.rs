@@ -133,7 +133,8 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        // The four bytes take two writes, of which only the first waits; then each goes on with its next work.
+        // The four bytes take two writes, of which only the first waits; then each goes on with its
+        // next work.
         assert_eq!(
             *notes.lock().unwrap(),
             [

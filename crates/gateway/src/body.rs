@@ -4,9 +4,9 @@
 //! 7.1.2).
 //!
 //! A body is empty, fully buffered, read from the wire, or produced by a task or stream. Limits on
-//! bytes and on the time between frames belong to the body, so no reader can forget them.
-//! Watchers ([`BodyWatcher`]) observe the bytes and the outcome. They also own values that must live as long as
-//! the body, such as a permit of a limit.
+//! bytes and on the time between frames belong to the body, so no reader can forget them. Watchers
+//! ([`BodyWatcher`]) observe the bytes and the outcome. They also own values that must live as long
+//! as the body, such as a permit of a limit.
 
 mod beginning;
 mod copy;

@@ -71,8 +71,8 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// Returns an empty builder. [`GatewayBuilder::pack`] and [`GatewayBuilder::front`] must be called; a service
-    /// also needs [`GatewayBuilder::upstream`] for each side that receives calls.
+    /// Returns an empty builder. [`GatewayBuilder::pack`] and [`GatewayBuilder::front`] must be
+    /// called; a service also needs [`GatewayBuilder::upstream`] for each side that receives calls.
     pub fn builder() -> GatewayBuilder {
         GatewayBuilder::default()
     }

@@ -1,5 +1,6 @@
-//! The waker of upstream connections in every order that threads and memory allow, run by loom. The file under test is the
-//! gateway's own, compiled here a second time upon loom's atomics: nothing else of the crate has to know of loom.
+//! The waker of upstream connections in every order that threads and memory allow, run by loom. The
+//! file under test is the gateway's own, compiled here a second time upon loom's atomics: nothing
+//! else of the crate has to know of loom.
 
 #[path = "../src/proxy/upstream/waker.rs"]
 mod waker;
@@ -38,16 +39,17 @@ use std::future::poll_fn;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
-/// Runs `scenario` in every order in which no thread is interrupted more than twice, other than by waiting: that finds
-/// what is lost between two steps of either side, in seconds rather than hours.
+/// Runs `scenario` in every order in which no thread is interrupted more than twice, other than by
+/// waiting: that finds what is lost between two steps of either side, in seconds rather than hours.
 fn in_every_order(scenario: impl Fn() + Sync + Send + 'static) {
     let mut builder = loom::model::Builder::new();
     builder.preemption_bound = Some(2);
     builder.check(scenario);
 }
 
-/// A call, driven by its task as `Connection` drives one: `pieces` have to arrive from other threads, each of which notifies
-/// the connection afterwards. loom reports a deadlock if the task sleeps while a piece is there.
+/// A call, driven by its task as `Connection` drives one: `pieces` have to arrive from other
+/// threads, each of which notifies the connection afterwards. loom reports a deadlock if the task
+/// sleeps while a piece is there.
 fn a_call_ends_when_all_pieces_came(pieces: usize) {
     in_every_order(move || {
         let state = ConnectionWaker::new();

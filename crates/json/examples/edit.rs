@@ -1,5 +1,5 @@
-//! Reads a JSON document from standard input, sets one member, and writes the document to standard output. All other numbers,
-//! escapes and names keep their text.
+//! Reads a JSON document from standard input, sets one member, and writes the document to standard
+//! output. All other numbers, escapes and names keep their text.
 //!
 //! ```console
 //! $ echo '{"id": 12345678901234567890, "price": 1.50}' | cargo run -q -p switchback-json --example edit

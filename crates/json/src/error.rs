@@ -88,7 +88,8 @@ impl Error {
         Error { offset, kind }
     }
 
-    /// Returns whether a limit is exceeded, rather than the grammar violated (413 rather than 400 for a client).
+    /// Returns whether a limit is exceeded, rather than the grammar violated (413 rather than 400
+    /// for a client).
     pub const fn is_limit(&self) -> bool {
         matches!(self.kind, ErrorKind::Limit(_))
     }

@@ -29,8 +29,8 @@ struct Name {
 #[derive(Debug)]
 struct Names {
     first: usize,
-    /// Positions of names by hash, for large objects. The texts are not stored twice: copying each would cost more than
-    /// all other work.
+    /// Positions of names by hash, for large objects. The texts are not stored twice: copying each
+    /// would cost more than all other work.
     index: Option<HashMap<u64, usize>>,
 }
 
@@ -123,8 +123,8 @@ impl<'k> Kept<'k> {
     }
 }
 
-/// The length, the first and the last bytes of a name: few names of one object agree in all. An attacker can choose names that do,
-/// but large objects use the hash index.
+/// The length, the first and the last bytes of a name: few names of one object agree in all. An
+/// attacker can choose names that do, but large objects use the hash index.
 fn mark(name: &[u8]) -> u64 {
     let mut bytes = [name.len() as u8; 8];
     let start = name.len().min(4);

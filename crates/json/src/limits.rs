@@ -1,5 +1,5 @@
-//! Limits for JSON text. The memory for a text within the limits is proportional to its size. A text that exceeds one is rejected,
-//! never truncated.
+//! Limits for JSON text. The memory for a text within the limits is proportional to its size. A
+//! text that exceeds one is rejected, never truncated.
 
 /// Limits for one text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,8 +29,8 @@ impl Limits {
         total_bytes: 16 * 1024 * 1024,
     };
 
-    /// For a streamed text. Only data that is in memory at one time is limited: depth, names of open objects, single scalars. Values and
-    /// total bytes cost only time.
+    /// For a streamed text. Only data that is in memory at one time is limited: depth, names of
+    /// open objects, single scalars. Values and total bytes cost only time.
     pub const STREAM: Limits = Limits { nodes: usize::MAX, total_bytes: u64::MAX, ..Limits::DOCUMENT };
 
     /// No limits, for text written by this program and for tests.

@@ -1,5 +1,6 @@
-//! The members of a JSON object, in the order of the text. Names are unique and found after decoding. Small objects are searched
-//! linearly, large ones have an index, so both many small objects and one with 100,000 members are fast.
+//! The members of a JSON object, in the order of the text. Names are unique and found after
+//! decoding. Small objects are searched linearly, large ones have an index, so both many small
+//! objects and one with 100,000 members are fast.
 
 use super::value::{Str, Value, dismantle};
 use std::collections::HashMap;

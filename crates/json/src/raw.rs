@@ -1,6 +1,6 @@
-//! Values as bytes: their kind, their end, and the position of a member. The text must have been checked before, by a
-//! [`super::Reader`] or as part of a [`super::Value`]. Errors in the structure are reported; the content of scalars is not
-//! checked.
+//! Values as bytes: their kind, their end, and the position of a member. The text must have been
+//! checked before, by a [`super::Reader`] or as part of a [`super::Value`]. Errors in the structure
+//! are reported; the content of scalars is not checked.
 
 use super::error::{Error, ErrorKind, Expected};
 use super::reader::is_blank;

@@ -1,8 +1,9 @@
-//! The reader: a state machine that accepts chunks of any size, checks every rule of RFC 8259 and calls a [`Sink`] for each token. It
-//! stores the scalar at the end of a chunk and one mark per open container.
+//! The reader: a state machine that accepts chunks of any size, checks every rule of RFC 8259 and
+//! calls a [`Sink`] for each token. It stores the scalar at the end of a chunk and one mark per
+//! open container.
 //!
-//! The verdict, the offset of an error and the events do not depend on the cuts. Therefore the limits of a scalar are checked before
-//! its content, and the content only when it is complete.
+//! The verdict, the offset of an error and the events do not depend on the cuts. Therefore the
+//! limits of a scalar are checked before its content, and the content only when it is complete.
 
 use super::error::{Error, ErrorKind, Expected, Limit};
 use super::keys::KeyLedger;
@@ -284,7 +285,8 @@ impl<S: Sink> Reader<S> {
         let over = if key { Limit::KeyBytes } else { Limit::ScalarBytes };
         // In every escape, the second byte neither ends the string nor starts another escape.
         let mut at = from + usize::from(escaped);
-        // The scan below finds escapes and control characters, so a string within one chunk needs no second check.
+        // The scan below finds escapes and control characters, so a string within one chunk needs
+        // no second check.
         let mut plain = !escaped && self.pending.is_empty();
         loop {
             at += text::string_break(&chunk[at..]);

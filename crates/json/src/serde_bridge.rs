@@ -1,5 +1,5 @@
-//! Conversion from and to `serde_json::Value`, for reports and diagnostics only: that type rounds numbers, so a
-//! message in transit must never be converted.
+//! Conversion from and to `serde_json::Value`, for reports and diagnostics only: that type rounds
+//! numbers, so a message in transit must never be converted.
 
 use super::object::Object;
 use super::value::{Array, Number, Str, Value};

@@ -1,5 +1,6 @@
-//! The content of single scalars: escapes of strings and the grammar of numbers, on complete slices. All readers of this project use
-//! these functions; finding the end of a scalar is the task of the readers.
+//! The content of single scalars: escapes of strings and the grammar of numbers, on complete
+//! slices. All readers of this project use these functions; finding the end of a scalar is the task
+//! of the readers.
 
 use super::error::ErrorKind;
 use std::borrow::Cow;
@@ -21,8 +22,8 @@ pub fn string_break(bytes: &[u8]) -> usize {
     at + bytes[at..].iter().position(is_break).unwrap_or(bytes.len() - at)
 }
 
-/// Marks the high bit of every byte of `word` that ends plain text. Borrows may also mark bytes above the first match, so only the
-/// lowest mark is valid.
+/// Marks the high bit of every byte of `word` that ends plain text. Borrows may also mark bytes
+/// above the first match, so only the lowest mark is valid.
 fn break_marks(word: u64) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;
@@ -55,8 +56,8 @@ pub fn check_string(raw: &[u8]) -> Result<&str, (usize, ErrorKind)> {
     }
 }
 
-/// Returns the length of the escape that `raw` starts with, by the grammar alone: a lone surrogate is an escape. Returns `None`
-/// if `raw` starts with no complete escape.
+/// Returns the length of the escape that `raw` starts with, by the grammar alone: a lone surrogate
+/// is an escape. Returns `None` if `raw` starts with no complete escape.
 #[inline]
 pub fn escape_len(raw: &[u8]) -> Option<usize> {
     match raw {
@@ -69,7 +70,8 @@ pub fn escape_len(raw: &[u8]) -> Option<usize> {
     }
 }
 
-/// Returns the length of the character that is escaped at the start of `raw`: a surrogate pair has two escapes.
+/// Returns the length of the character that is escaped at the start of `raw`: a surrogate pair has
+/// two escapes.
 fn character_len(raw: &[u8]) -> Result<usize, ErrorKind> {
     let len = escape_len(raw).ok_or(ErrorKind::InvalidEscape)?;
     if len == 2 {
@@ -92,8 +94,8 @@ fn hex4(raw: &[u8], at: usize) -> Option<u32> {
     digits.iter().try_fold(0, |sum, &digit| Some(sum * 16 + char::from(digit).to_digit(16)?))
 }
 
-/// Decodes the escapes of a string that [`check_string`] accepted. In any other text, invalid escapes stay unchanged and lone
-/// surrogates become U+FFFD.
+/// Decodes the escapes of a string that [`check_string`] accepted. In any other text, invalid
+/// escapes stay unchanged and lone surrogates become U+FFFD.
 pub fn decode(raw: &str) -> Cow<'_, str> {
     decode_escapes(raw).0
 }

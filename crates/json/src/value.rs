@@ -1,9 +1,9 @@
-//! A JSON document in memory. It loses only white space: numbers and strings keep their text, and objects the order of their
-//! members.
+//! A JSON document in memory. It loses only white space: numbers and strings keep their text, and
+//! objects the order of their members.
 //!
-//! Equality is that of JSON values: the order of members is ignored, strings and names are compared after decoding, and numbers by
-//! their text, so `1.0` and `1` differ.
-//! [`Value::same_text`] compares the serialized text.
+//! Equality is that of JSON values: the order of members is ignored, strings and names are compared
+//! after decoding, and numbers by their text, so `1.0` and `1` differ. [`Value::same_text`]
+//! compares the serialized text.
 
 use super::error::{Error, ErrorKind};
 use super::limits::Limits;
@@ -151,7 +151,8 @@ impl Value {
         out
     }
 
-    /// Returns whether both values have the same serialized text, including the order of members and the escapes.
+    /// Returns whether both values have the same serialized text, including the order of members
+    /// and the escapes.
     pub fn same_text(&self, other: &Value) -> bool {
         self.to_vec() == other.to_vec()
     }

@@ -160,7 +160,8 @@ pub(super) fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
     }
 }
 
-/// The percentages of comparisons that differ or are unsettled, summed up to each slot, and their upper bounds.
+/// The percentages of comparisons that differ or are unsettled, summed up to each slot, and their
+/// upper bounds.
 fn shares(line: &ChartLine<OperationPoint>, threshold: Threshold) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
     let (mut compared, mut different) = (0, 0);
     let points = line.slots.iter().map(|(_, point)| {
@@ -455,7 +456,8 @@ mod tests {
     #[test]
     fn a_bound_states_the_confidence_that_it_holds_with() {
         let excused = ("Excused", "0 expected, 0 declared noise, 0 learnt noise");
-        // Where x of 100 differ, 299 are equal with a chance of (1 - x / 100)^299: 0.05 at 1.00, 0.01 at 1.53.
+        // Where x of 100 differ, 299 are equal with a chance of (1 - x / 100)^299: 0.05 at 1.00,
+        // 0.01 at 1.53.
         for (confidence, bound) in
             [(0.95, "truly at most 1.00 % (95.0 % sure)"), (0.99, "truly at most 1.53 % (99.0 % sure)")]
         {

@@ -1,5 +1,6 @@
-//! A contract as a judge of answers: the OpenAPI document read with the project's own YAML reader, its operations, and
-//! whether an answer is one of those it lists. The schemas are judged by the `jsonschema` crate, not by our own code.
+//! A contract as a judge of answers: the OpenAPI document read with the project's own YAML reader,
+//! its operations, and whether an answer is one of those it lists. The schemas are judged by the
+//! `jsonschema` crate, not by our own code.
 
 use http::{HeaderMap, Method, StatusCode, header};
 use serde_json::{Map, Value, json};
@@ -106,7 +107,8 @@ impl Document {
         self.parameters(operation, "path").map(|one| (name(one), text(&one["example"]))).collect()
     }
 
-    /// The first example of a request body, and the schema of its object; nothing where the operation takes none.
+    /// The first example of a request body, and the schema of its object; nothing where the
+    /// operation takes none.
     pub fn body_example<'a>(&'a self, operation: &'a Operation) -> Option<(&'a Value, &'a Value)> {
         let media = operation.spec.pointer("/requestBody/content/application~1json")?;
         let example = match &media["examples"] {

@@ -1,4 +1,5 @@
-//! One running sandbox, called over real sockets, with every answer judged by the contract of the version called.
+//! One running sandbox, called over real sockets, with every answer judged by the contract of the
+//! version called.
 
 use super::document::{Answer, Document, Operation};
 use bytes::Bytes;

@@ -1,5 +1,5 @@
-//! Routes of several calls with a bound: writes for each element, readings for each element, and pages. The called service is a
-//! store, so that a test sees what was written.
+//! Routes of several calls with a bound: writes for each element, readings for each element, and
+//! pages. The called service is a store, so that a test sees what was written.
 
 use super::judge::{Answered, Asked, Judge};
 use super::services::{Ended, asked, run};
@@ -306,8 +306,8 @@ fn fault(bounded: &Bounded, pack: &Arc<Pack>, store: &mut Store) -> Option<Strin
     }
 }
 
-/// Writes for each element are made for all of them or for none, and a list that ends at a bound is never called whole. The campaign:
-/// `SWITCHBACK_DRAWN_PACKS=2000`.
+/// Writes for each element are made for all of them or for none, and a list that ends at a bound is
+/// never called whole. The campaign: `SWITCHBACK_DRAWN_PACKS=2000`.
 #[test]
 fn beyond_a_bound_nothing_is_written_and_nothing_is_called_complete() {
     let setting =

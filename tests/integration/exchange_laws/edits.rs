@@ -1,5 +1,5 @@
-//! The table of differences between two documents. Each row states what it does to the set of valid messages, by the meaning of the
-//! keyword in JSON Schema and OpenAPI alone.
+//! The table of differences between two documents. Each row states what it does to the set of valid
+//! messages, by the meaning of the keyword in JSON Schema and OpenAPI alone.
 
 use super::draw::{Edit, Lines, Message, PATTERNS, Site, SiteKind, nullable, sites};
 use fastrand::Rng;
@@ -498,7 +498,8 @@ pub fn draw(
     let document = &mut documents[side];
     let is_apart = |site: &Site| {
         let (one, slash) = (&site.pointer, "/");
-        // The members of an edited object and the object of an edited member are left alone, so that a row keeps its meaning.
+        // The members of an edited object and the object of an edited member are left alone, so
+        // that a row keeps its meaning.
         before.iter().all(|edit| {
             let other = &edit.pointer;
             one != other
@@ -524,7 +525,8 @@ pub fn draw(
                     others.iter().any(|other| other.pointer == site.pointer && other.uses.contains(used))
                 };
                 let uses = site.uses.iter().filter(is_of_both).cloned().collect();
-                // `init` writes conversions: one that takes null for absence, and one between numbers and their texts.
+                // `init` writes conversions: one that takes null for absence, and one between
+                // numbers and their texts.
                 let is_number = row.name == "string becomes integer" && site.kind == SiteKind::Body;
                 let is_converted = lines == Lines::Drafted && (row.name == "null" || is_number);
                 let change = if is_converted { OPEN } else { change };

@@ -118,8 +118,9 @@ impl<'d> Judge<'d> {
         responses.get(status.to_string()).or_else(by_default)
     }
 
-    /// Breaches that a request of the other side would be, and values that would reach a service which does not know their place
-    /// or cannot read them from the text that its parameters are written in.
+    /// Breaches that a request of the other side would be, and values that would reach a service
+    /// which does not know their place or cannot read them from the text that its parameters are
+    /// written in.
     pub fn unread(&self, key: &str, sent: &Asked, parsed: &Parsed) -> Vec<Breach> {
         let mut found = self.request(key, sent).1;
         let operation = self.operation(key);
@@ -405,8 +406,8 @@ impl<'d> Judge<'d> {
         (parsed, breaches)
     }
 
-    /// Reads an answer and lists its breaches. An error status that the document does not list is tolerated: documents rarely list
-    /// all of them.
+    /// Reads an answer and lists its breaches. An error status that the document does not list is
+    /// tolerated: documents rarely list all of them.
     pub fn answer(&self, key: &str, answered: &Answered) -> (Parsed, Vec<Breach>) {
         let status = answered.status;
         let (mut parsed, mut breaches) = (Parsed::default(), Vec::new());

@@ -56,7 +56,8 @@ fn source(case: &Case) -> PackSource {
     PackSource::from_files(files)
 }
 
-/// The pack of a case, compiled. `init` drafts it where the case says so; the error says that `check` refuses the draft.
+/// The pack of a case, compiled. `init` drafts it where the case says so; the error says that
+/// `check` refuses the draft.
 fn compiled(case: &Case) -> Result<Compiled, String> {
     if case.lines != Lines::Drafted {
         return Ok(compile(&source(case)));
@@ -83,7 +84,8 @@ fn numbers(compiled: &Compiled) -> BTreeSet<&'static str> {
     compiled.findings.in_order().iter().map(|finding| finding.code.number()).collect()
 }
 
-/// The losses that a report lists for an operation: they excuse breaches and differences, and each wants a witness.
+/// The losses that a report lists for an operation: they excuse breaches and differences, and each
+/// wants a witness.
 struct Losses {
     is_clean: bool,
     listed: Vec<Listed>,
@@ -100,7 +102,8 @@ struct Listed {
 /// Losses of a place of the answer that the called side never fills.
 const UNFILLED: [&str; 2] = ["nothing on the other side fills it", "never in answers of the other side"];
 
-/// The keywords by which a judge excludes the values of a loss, by the start of its text. A loss of another text is one of any.
+/// The keywords by which a judge excludes the values of a loss, by the start of its text. A loss of
+/// another text is one of any.
 const KEYWORDS: [(&str, &[&str]); 14] = [
     ("values above", &["maximum", "exclusiveMaximum"]),
     ("values from", &["exclusiveMaximum", "maximum"]),
@@ -118,8 +121,8 @@ const KEYWORDS: [(&str, &[&str]); 14] = [
     ("members that", &["additionalProperties", "falseSchema", "type"]),
 ];
 
-/// Whether a loss is one that a pattern of the sender may exclude: texts outside a wider pattern, or elements of a list that hold its
-/// delimiter.
+/// Whether a loss is one that a pattern of the sender may exclude: texts outside a wider pattern,
+/// or elements of a list that hold its delimiter.
 fn is_by_pattern(values: &str, documents: &[Value; 2]) -> bool {
     let (narrower, wider) = (PATTERNS[0].0, PATTERNS[1].0);
     let mut documents = documents.iter().map(Value::to_string);
@@ -168,7 +171,8 @@ impl Losses {
         Losses { is_clean, listed, witnessed: BTreeSet::new() }
     }
 
-    /// Whether the report lists a loss of this message at this place, around it or, where an object as a whole is wrong, within it.
+    /// Whether the report lists a loss of this message at this place, around it or, where an object
+    /// as a whole is wrong, within it.
     fn excuse(&mut self, message: Message, breach: &Breach) -> bool {
         let of_objects = [
             "required",
@@ -255,7 +259,8 @@ fn values_differ(place: &str, sent: &Value, got: &Value, say: &mut dyn FnMut(&st
             }
         }
         (sent, got) if sent == got => {}
-        // `init` writes a conversion between numbers and their texts; of documents without one the judge finds the type.
+        // `init` writes a conversion between numbers and their texts; of documents without one the
+        // judge finds the type.
         (Value::Number(number), Value::String(text)) | (Value::String(text), Value::Number(number))
             if *text == number.to_string() => {}
         (sent, got) => say(place, format!("{sent} was sent, {got} arrives")),
@@ -337,7 +342,8 @@ struct Exchange {
     arrived: Vec<(Message, Breach)>,
     /// The message that did not cross, and why.
     stopped: Option<(Message, String)>,
-    /// Breaches that a stopped message would have been for its receiver, and values that a receiver passes over.
+    /// Breaches that a stopped message would have been for its receiver, and values that a receiver
+    /// passes over.
     spared: Vec<(Message, Breach)>,
     /// The answer that the client got.
     answer: Option<Parsed>,
@@ -393,10 +399,11 @@ impl Crossing<'_> {
 
     /// Looks for a message in which a listed loss shows. Two kinds of losses may have none:
     ///
-    /// - Losses of an operation without an exchange: its document has no valid request, or the pack refuses each. The report lists
-    ///   them all the same, since whether a request exists is not decidable in general.
-    /// - Values that a pattern of the sender excludes already. The compiler compares patterns as texts and does not know which texts
-    ///   match them.
+    /// - Losses of an operation without an exchange: its document has no valid request, or the pack
+    ///   refuses each. The report lists them all the same, since whether a request exists is not
+    ///   decidable in general.
+    /// - Values that a pattern of the sender excludes already. The compiler compares patterns as
+    ///   texts and does not know which texts match them.
     fn witness(
         &self,
         at: usize,
@@ -455,7 +462,8 @@ impl Crossing<'_> {
         }
     }
 
-    /// Draws one exchange, with the places that the request and the reply are to have; none where no request is drawn.
+    /// Draws one exchange, with the places that the request and the reply are to have; none where
+    /// no request is drawn.
     fn exchange(&self, rng: &mut Rng, aims: &[Aim; 2], counts: &mut Counts) -> Option<Exchange> {
         let Crossing { case, served, key, pool, .. } = self;
         let (own, other) = (&self.judges[*served], &self.judges[1 - *served]);
@@ -542,8 +550,9 @@ fn renamed(case: &Case, sender: usize, mut message: Parsed) -> Parsed {
     message
 }
 
-/// All laws on packs that are drawn. The campaign: `SWITCHBACK_DRAWN_PACKS=2000 cargo test --test integration exchange_laws`;
-/// `SWITCHBACK_DRAWN_FROM` is the first seed, `SWITCHBACK_DRAWN_SHOW=1` prints the packs.
+/// All laws on packs that are drawn. The campaign: `SWITCHBACK_DRAWN_PACKS=2000 cargo test --test
+/// integration exchange_laws`; `SWITCHBACK_DRAWN_FROM` is the first seed, `SWITCHBACK_DRAWN_SHOW=1`
+/// prints the packs.
 #[test]
 fn what_a_report_promises_holds_for_every_exchange() {
     let setting =

@@ -1,4 +1,5 @@
-//! Draws values out of raw schemas: boundaries of both documents first, each value checked by the judge before use.
+//! Draws values out of raw schemas: boundaries of both documents first, each value checked by the
+//! judge before use.
 
 use super::draw::PATTERNS;
 use fastrand::Rng;
@@ -76,8 +77,8 @@ impl Pool {
         }
     }
 
-    /// A value that is probably one of the schema, which is lowered; the caller checks it. With an aim, the steps to a place
-    /// within, it has that place wherever the schema declares it.
+    /// A value that is probably one of the schema, which is lowered; the caller checks it. With an
+    /// aim, the steps to a place within, it has that place wherever the schema declares it.
     pub fn value(&self, rng: &mut Rng, schema: &Value, aim: Option<&[String]>) -> Value {
         if let Some(only) = schema.get("const") {
             return only.clone();

@@ -1,5 +1,5 @@
-//! What an op does to the values it reads: which objects it takes apart, and which values its conversions take, so that
-//! values are generated that mean something on both sides.
+//! What an op does to the values it reads: which objects it takes apart, and which values its
+//! conversions take, so that values are generated that mean something on both sides.
 
 use crate::support::values::{Spot, below, integer, text};
 use proptest::prelude::*;
@@ -19,8 +19,8 @@ pub struct Reading {
     /// Objects of those that keep what nothing names.
     keeping: BTreeSet<String>,
     conversions: BTreeMap<String, Conversion>,
-    /// Members that are left out by no value with an inverse: their absence is written as a default, which comes back, or is
-    /// that of a choice which must be made.
+    /// Members that are left out by no value with an inverse: their absence is written as a
+    /// default, which comes back, or is that of a choice which must be made.
     needed: BTreeSet<String>,
     /// Objects that may be turned away as a whole, and the op that does.
     attempts: BTreeMap<String, Arc<AttemptOp>>,
@@ -82,7 +82,8 @@ impl Reading {
         self.conversions.contains_key(&self.home(path)) && !self.is_taken_apart(path)
     }
 
-    /// Whether a conversion reads the value at a path as one, even where its elements have places of their own.
+    /// Whether a conversion reads the value at a path as one, even where its elements have places
+    /// of their own.
     pub fn converts_whole(&self, path: &str) -> bool {
         self.conversions.contains_key(&self.home(path))
     }
@@ -228,8 +229,9 @@ impl Reading {
         }
     }
 
-    /// The values of a place for which its conversion has an inverse. The other spellings that some conversions accept
-    /// (`{}` where the side writes `[]`, null where it leaves a member out) come back as the usual one.
+    /// The values of a place for which its conversion has an inverse. The other spellings that some
+    /// conversions accept (`{}` where the side writes `[]`, null where it leaves a member out) come
+    /// back as the usual one.
     pub fn narrow(&self, spot: &Spot<'_>, plain: BoxedStrategy<Value>) -> BoxedStrategy<Value> {
         let home = self.home(spot.path);
         let Some(conversion) = self.conversions.get(&home) else { return plain };

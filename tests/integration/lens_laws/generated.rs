@@ -1,6 +1,7 @@
-//! Packs that nobody wrote: two contracts and the shapes between them, drawn from a seed. Maps, unions told apart in each of
-//! the ways that there are, types that hold themselves, null and absence, formats, places further down, every conversion,
-//! members that nothing declares. What does not compile is no pack; at least half of what is drawn must.
+//! Packs that nobody wrote: two contracts and the shapes between them, drawn from a seed. Maps,
+//! unions told apart in each of the ways that there are, types that hold themselves, null and
+//! absence, formats, places further down, every conversion, members that nothing declares. What
+//! does not compile is no pack; at least half of what is drawn must.
 
 use std::fmt::Write as _;
 use switchback_compiler::mapping::compile;
@@ -143,7 +144,8 @@ const CONVERSIONS: &[(&str, &str, &str)] = &[
     ("as: [{prefix: 'a:'}, {prefix: 'b:'}], else: error", "{type: string}", "{type: string}"),
 ];
 
-/// Types that a root may hold, on both sides, with the shapes between them: named by what stands in a shape line.
+/// Types that a root may hold, on both sides, with the shapes between them: named by what stands in
+/// a shape line.
 const FAMILIES: &[(&str, &str, &str, &str)] = &[
     (
         "Item",
@@ -437,7 +439,8 @@ fn tolerated(choice: u64, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
     let _ = writeln!(lines.rename, "      {old}: {{b: {new}, {used}}}");
 }
 
-/// An object of one side whose members stand elsewhere on the other: beside one another, in another object, or further down.
+/// An object of one side whose members stand elsewhere on the other: beside one another, in another
+/// object, or further down.
 fn taken_apart(draw: &mut Draw, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
     let (old, new) = (format!("o{at}"), format!("n{at}"));
     let (p, q) = (draw.one(SAME), draw.one(SAME));

@@ -185,7 +185,8 @@ impl Way {
         Ok(Value::parse(&out, &Limits::DOCUMENT).expect("what is written is JSON"))
     }
 
-    /// The text of the value on the other side, by the slow reference and by a stream that is cut before each of these bytes.
+    /// The text of the value on the other side, by the slow reference and by a stream that is cut
+    /// before each of these bytes.
     pub fn texts(
         &self,
         value: &Value,

@@ -1,6 +1,7 @@
-//! The laws over all that may come: values of the contract's types, none left out, and none of a shape's conversions asked
-//! first whether it takes them. What is read is what the contract allows; so there is no error unless somebody was told,
-//! what is written is what the other contract allows, and what does not come back as it was is on the list of losses.
+//! The laws over all that may come: values of the contract's types, none left out, and none of a
+//! shape's conversions asked first whether it takes them. What is read is what the contract allows;
+//! so there is no error unless somebody was told, what is written is what the other contract
+//! allows, and what does not come back as it was is on the list of losses.
 
 use super::domain::Reading;
 use super::shapes::{How, Way};
@@ -17,7 +18,8 @@ use switchback_plan::{Loss, NoteKind};
 thread_local! {
     /// Whether a line of the pack says that an error is meant for what its conversion does not take.
     pub static MEANS_ERRORS: Cell<bool> = const { Cell::new(false) };
-    /// Whether the pack was drawn: its types say so little of one another that what is lost in part is met everywhere.
+    /// Whether the pack was drawn: its types say so little of one another that what is lost in part
+    /// is met everywhere.
     pub static DRAWN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -53,7 +55,8 @@ fn was_told(way: &Way, why: &TranslateError) -> bool {
     }
 }
 
-/// No error without a word before, nothing that the other contract does not allow, nothing lost without being listed.
+/// No error without a word before, nothing that the other contract does not allow, nothing lost
+/// without being listed.
 pub fn whatever_comes(journey: &Journey<'_>) -> Spoke {
     let way = journey.there;
     if way.how == How::Over {
@@ -116,8 +119,8 @@ impl List<'_> {
         self.losses.iter().any(|loss| loss.partly && loss.place == path)
     }
 
-    /// Whether what became of a place is what its being lost in part allows: of an object that is taken apart, whether it
-    /// was there; of what is read as one, anything.
+    /// Whether what became of a place is what its being lost in part allows: of an object that is
+    /// taken apart, whether it was there; of what is read as one, anything.
     pub fn excuses(&self, found: Option<&Value>, wanted: Option<&Value>, path: &str) -> bool {
         let elements = |value: Option<&Value>| value.and_then(Value::as_array).map(|items| items.len());
         if let (Some(found), Some(wanted)) = (elements(found), elements(wanted))

@@ -1,5 +1,6 @@
-//! The plans of every pack, run against another side that is made of its contract alone: it turns away what its contract does
-//! not take, and answers all else with anything that the contract allows.
+//! The plans of every pack, run against another side that is made of its contract alone: it turns
+//! away what its contract does not take, and answers all else with anything that the contract
+//! allows.
 
 use crate::support::packs;
 use crate::support::values::{Fill, Generator, Spot};
@@ -156,8 +157,8 @@ fn operation_of<'c>(contract: &'c Contract, key: &str) -> &'c Operation {
         .expect("it is one of the contract's")
 }
 
-/// Settings by which an operator says that the other side takes what its contract does not: a service that is made of the
-/// contract refuses it, so they stay as they are.
+/// Settings by which an operator says that the other side takes what its contract does not: a
+/// service that is made of the contract refuses it, so they stay as they are.
 const AGAINST_THE_CONTRACT: [&str; 1] = ["contacts.nulls_as_texts"];
 
 /// Every setting has a value: the boolean ones as they were drawn.

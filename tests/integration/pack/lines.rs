@@ -6,8 +6,8 @@ use std::path::Path;
 use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::mapping::{Compiler, compile};
 
-/// Lines that may go without a finding or a failing example, each with the reason why nothing can hold on to it.
-/// `pack/file: line as written, without indentation`, and how often.
+/// Lines that may go without a finding or a failing example, each with the reason why nothing can
+/// hold on to it. `pack/file: line as written, without indentation`, and how often.
 const SURVIVORS: &[(&str, usize, &str)] = &[
     (
         "messaging/agents.map.yaml: differs: 'Of all agents at once (allPages) not more than 400 are shown; with more the call is refused.'",
@@ -270,8 +270,8 @@ fn lines(number: usize, pack: &PackSource) -> Vec<Line> {
             if !line.starts_with([' ', '#', '-']) && !words.is_empty() {
                 section = words;
             }
-            // An example has one answer and nothing to compare it with: these lines are held by the dual run's corpus. An
-            // example that is not there holds nothing.
+            // An example has one answer and nothing to compare it with: these lines are held by the
+            // dual run's corpus. An example that is not there holds nothing.
             if ["compare:", "examples:"].contains(&section) {
                 continue;
             }

@@ -1,5 +1,6 @@
-//! One cause, one finding: two slips of the pen on a line of a pack earn two findings on that line. Each slip is tried by
-//! itself too: a finding that only one of them earns stays beside the other, unless that one keeps the rest from being read.
+//! One cause, one finding: two slips of the pen on a line of a pack earn two findings on that line.
+//! Each slip is tried by itself too: a finding that only one of them earns stays beside the other,
+//! unless that one keeps the rest from being read.
 
 use super::typos::{Word, slip, words_of};
 use super::{in_parallel, with_file, written};
@@ -9,8 +10,8 @@ use switchback_compiler::diagnostic::Finding;
 use switchback_compiler::mapping::Compiler;
 use switchback_compiler::mapping::load::PackSource;
 
-/// Lines tried in the suite, spread over all packs. `SWITCHBACK_TWO_SLIPS=10000 cargo test --test integration two_slips`
-/// tries all of them.
+/// Lines tried in the suite, spread over all packs. `SWITCHBACK_TWO_SLIPS=10000 cargo test --test
+/// integration two_slips` tries all of them.
 const SAMPLE: usize = 24;
 
 /// A line with two words misspelt.

@@ -5,7 +5,8 @@ use switchback_compiler::diagnostic::{Findings, Sources};
 use switchback_compiler::mapping::Compiled;
 use switchback_compiler::yaml::{self, Kind, Node};
 
-/// Slips tried in the suite, spread over all words of the pack; `SWITCHBACK_EVERY_LINE=1` tries four times as many.
+/// Slips tried in the suite, spread over all words of the pack; `SWITCHBACK_EVERY_LINE=1` tries
+/// four times as many.
 const SLIPS: usize = 100;
 
 /// A word of the pack: its file, where it starts, and its text.
@@ -16,8 +17,9 @@ pub(super) struct Word {
     pub text: String,
 }
 
-/// Keys whose values are words for people, or names that only the outside world knows: nothing in a pack can tell a slip
-/// in them from a decision. So it is with tables of values that a contract does not list.
+/// Keys whose values are words for people, or names that only the outside world knows: nothing in a
+/// pack can tell a slip in them from a decision. So it is with tables of values that a contract
+/// does not list.
 const FREE: &[&str] = &[
     "about",
     "differs",
@@ -65,7 +67,8 @@ pub(super) fn words_of(file: &str, text: &str) -> Vec<Word> {
     collect(&root, &mut Vec::new(), &mut values);
     let mut words = Vec::new();
     for (start, value) in values {
-        // The places of the words within a text such as `PUT /things/{$.made.body.id}`; its quotes are skipped.
+        // The places of the words within a text such as `PUT /things/{$.made.body.id}`; its quotes
+        // are skipped.
         let quoted = usize::from(text[start..].starts_with(['\'', '"']));
         let mut at = 0;
         for part in value.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-') {
@@ -108,8 +111,8 @@ fn is_on_line(compiled: &Compiled, file: &str, line: u32) -> bool {
     })
 }
 
-/// Slips of a name that is given at one place and read at others, which are as near to another name there: the finding is at
-/// the place that reads it.
+/// Slips of a name that is given at one place and read at others, which are as near to another name
+/// there: the finding is at the place that reads it.
 const AT_THE_READER: &[(&str, &str, &str)] = &[("chats.map.yaml", "chat", "chaat")];
 
 #[test]

@@ -1,4 +1,5 @@
-//! What the document says of chats, agents and contacts: one state, roles, companies, paging, situations, errors.
+//! What the document says of chats, agents and contacts: one state, roles, companies, paging,
+//! situations, errors.
 
 use super::Service;
 use http::Method;
@@ -323,6 +324,7 @@ async fn wrong_paths_methods_tokens_and_bodies_each_have_their_status() {
     }
     let large = vec![b' '; 17 * 1024 * 1024];
     let answer = service.send(Method::POST, "/v3/chats/7/messages", &[("authorization", &v3)], large).await;
-    // The sandbox may answer and close before it has read everything, in which case the client sees the closing.
+    // The sandbox may answer and close before it has read everything, in which case the client sees
+    // the closing.
     assert!(answer.is_err() || answer.is_ok_and(|answer| answer.status == 413));
 }

@@ -5,7 +5,8 @@ use http::Method;
 use std::io::{BufRead, BufReader, Read};
 use std::process::{Child, ChildStdout, Command, Stdio};
 
-/// A started program, ended at the latest with the test. Its output stays open, so that it can go on printing.
+/// A started program, ended at the latest with the test. Its output stays open, so that it can go
+/// on printing.
 struct Program {
     child: Child,
     _output: BufReader<ChildStdout>,

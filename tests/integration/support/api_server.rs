@@ -1,6 +1,6 @@
-//! A Kubernetes API server that knows one version of ingresses: it keeps what it is given, holds every body against that
-//! version's contract with nothing beside it, and speaks of errors as the real one does. Written from the public API
-//! conventions; of the pack it reads the contract alone.
+//! A Kubernetes API server that knows one version of ingresses: it keeps what it is given, holds
+//! every body against that version's contract with nothing beside it, and speaks of errors as the
+//! real one does. Written from the public API conventions; of the pack it reads the contract alone.
 
 use crate::contract_walk::document::read_yaml;
 use bytes::Bytes;
@@ -276,8 +276,8 @@ impl Api {
     }
 }
 
-/// Types of paths are made up where none is given; and since the old type cannot leave a port out, one stands beside every
-/// resource: the number 0.
+/// Types of paths are made up where none is given; and since the old type cannot leave a port out,
+/// one stands beside every resource: the number 0.
 fn as_the_old_server_writes(spec: &mut Value) {
     let rules = items(spec, "rules").filter_map(|rule| rule.get_mut("http"));
     for path in rules.flat_map(|http| items(http, "paths")) {

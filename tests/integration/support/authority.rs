@@ -1,5 +1,6 @@
-//! An authorization server for tests: rotates refresh tokens, detects reuse and revokes the family, and can be told to
-//! misbehave call by call. Speaks as little HTTP as one POST per connection needs.
+//! An authorization server for tests: rotates refresh tokens, detects reuse and revokes the family,
+//! and can be told to misbehave call by call. Speaks as little HTTP as one POST per connection
+//! needs.
 
 use super::tokens::PATIENCE;
 use serde_json::{Value, json};
@@ -64,8 +65,8 @@ pub struct State {
     pub living: Vec<String>,
     pub codes: HashMap<String, Code>,
     pub script: VecDeque<Act>,
-    /// Bodies of the calls that arrived, forms as objects. What showed the application by HTTP Basic is among their members,
-    /// with `by: basic`; so is the media type, as `type`.
+    /// Bodies of the calls that arrived, forms as objects. What showed the application by HTTP
+    /// Basic is among their members, with `by: basic`; so is the media type, as `type`.
     pub calls: Vec<Value>,
     /// Bodies of the calls to the revocation endpoint, likewise.
     pub revocations: Vec<Value>,

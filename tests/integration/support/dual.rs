@@ -1,5 +1,6 @@
-//! A gateway between v2 clients and both versions of a sandbox, as an operator runs it: from a configuration file that can
-//! change, with an admin port that takes changes, and with the command line beside it.
+//! A gateway between v2 clients and both versions of a sandbox, as an operator runs it: from a
+//! configuration file that can change, with an admin port that takes changes, and with the command
+//! line beside it.
 
 use super::program::Program;
 use super::raw::{self, Answer, Client};
@@ -75,7 +76,8 @@ impl Dual {
         self.folder.path().join("switchback.yaml")
     }
 
-    /// Writes the configuration: every account of `clients` is enrolled by its v2 token and with its grant; `more` is YAML.
+    /// Writes the configuration: every account of `clients` is enrolled by its v2 token and with
+    /// its grant; `more` is YAML.
     pub fn configure(&self, sandbox: &Sandbox, upstreams: Upstreams, clients: &[&str], more: &str) {
         let (at, app) = (sandbox.address(), sandbox.credentials());
         let mut text = format!(
@@ -158,7 +160,8 @@ impl Dual {
     }
 }
 
-/// With the shadow as urgent as anything else: many tests run at one time, and the machine has no core that nobody wants.
+/// With the shadow as urgent as anything else: many tests run at one time, and the machine has no
+/// core that nobody wants.
 fn at_normal_priority(more: &str) -> String {
     // Readings that are only timed would be among those that tests count.
     let timed = if more.contains("timed:") { "" } else { " timed: 0," };
@@ -169,8 +172,8 @@ fn at_normal_priority(more: &str) -> String {
 }
 
 impl Running {
-    /// A request of an account with its v2 token; `fields` end in `\r\n` each. None when the connection ended without an
-    /// answer.
+    /// A request of an account with its v2 token; `fields` end in `\r\n` each. None when the
+    /// connection ended without an answer.
     pub async fn ask(&self, account: &Account, line: &str, fields: &str, body: &str) -> Option<Answer> {
         let mut client = Client::connect(self.address).await;
         client.send(request(account, line, fields, body)).await;
@@ -216,7 +219,8 @@ impl Running {
         .await;
     }
 
-    /// The operation in the report, once this holds of its counts: what is in the metrics is recorded a little later.
+    /// The operation in the report, once this holds of its counts: what is in the metrics is
+    /// recorded a little later.
     pub async fn reported_when(&self, operation: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
         eventually("the record is written", async || {
@@ -303,7 +307,8 @@ pub async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -
     gateway.ask(administrator(service), line, "", body).await.expect("an answer")
 }
 
-/// A gateway before the sandbox, or before others in its place, with the administrator as its client; `more` is YAML.
+/// A gateway before the sandbox, or before others in its place, with the administrator as its
+/// client; `more` is YAML.
 pub async fn started(service: &Sandbox, upstreams: Upstreams, more: &str) -> (Dual, Running) {
     let dual = Dual::new();
     dual.configure(service, upstreams, &["administrator"], more);

@@ -1,4 +1,5 @@
-//! A gateway that serves the pack of things on a port of its own, with one client, `acme`, whose token is [`TOKEN`].
+//! A gateway that serves the pack of things on a port of its own, with one client, `acme`, whose
+//! token is [`TOKEN`].
 
 use super::peers::Wire;
 use super::raw::{Act, Upstream};

@@ -1,5 +1,5 @@
-//! A pack of a service that does not exist, built as plans: the data path is tested apart from the mapping language and
-//! from any real pack.
+//! A pack of a service that does not exist, built as plans: the data path is tested apart from the
+//! mapping language and from any real pack.
 //!
 //! The old side speaks of things, the new one of items:
 //!

@@ -1,6 +1,6 @@
-//! Servers that production puts before a service, as they come from their packages: nginx, HAProxy and Envoy. Each is started
-//! by a test that needs it, where it is installed, and gone with the test. What they listen on behind TLS shows a certificate
-//! that a gateway has to be told to trust.
+//! Servers that production puts before a service, as they come from their packages: nginx, HAProxy
+//! and Envoy. Each is started by a test that needs it, where it is installed, and gone with the
+//! test. What they listen on behind TLS shows a certificate that a gateway has to be told to trust.
 
 use super::tls;
 use std::fs;
@@ -139,7 +139,8 @@ fn installed(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// An address that nobody listens on. It is taken a moment later; that somebody else takes it before is unlikely.
+/// An address that nobody listens on. It is taken a moment later; that somebody else takes it
+/// before is unlikely.
 fn free() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has room");
     listener.local_addr().expect("it listens")

@@ -1,6 +1,7 @@
-//! A PostgreSQL cluster of the tests' own: made in a temporary folder, on a socket in that folder, as an unprivileged user, and
-//! gone with the test process. One cluster serves all tests of the process; each test takes a database of its own. Where a disk
-//! is to be full, a test takes a cluster of its own, whose data or log lies on that disk.
+//! A PostgreSQL cluster of the tests' own: made in a temporary folder, on a socket in that folder,
+//! as an unprivileged user, and gone with the test process. One cluster serves all tests of the
+//! process; each test takes a database of its own. Where a disk is to be full, a test takes a
+//! cluster of its own, whose data or log lies on that disk.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -12,8 +13,8 @@ struct Cluster {
     folder: PathBuf,
     bin: PathBuf,
     user: Option<(u32, u32)>,
-    /// Its standard input closes with the end of this process, however it ends; it then stops the server and removes the
-    /// folder.
+    /// Its standard input closes with the end of this process, however it ends; it then stops the
+    /// server and removes the folder.
     _watcher: Child,
 }
 

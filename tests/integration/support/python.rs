@@ -1,4 +1,5 @@
-//! Python with the packages of `tests/requirements.txt`, where `.ci/run` has put it: what others wrote judges what ours writes.
+//! Python with the packages of `tests/requirements.txt`, where `.ci/run` has put it: what others
+//! wrote judges what ours writes.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,6 @@
-//! Both ends of the wire, byte by byte: an upstream that answers from a script and remembers what it was sent, and a client
-//! that sends whatever it is told. Neither knows HTTP well enough to be polite.
+//! Both ends of the wire, byte by byte: an upstream that answers from a script and remembers what
+//! it was sent, and a client that sends whatever it is told. Neither knows HTTP well enough to be
+//! polite.
 
 use super::peers::Wire;
 use super::{raw_http2, tls};

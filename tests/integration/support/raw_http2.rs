@@ -1,5 +1,6 @@
-//! The scripted upstream over HTTP/2. Scripts write their answers as HTTP/1.1; here they are put into frames. What HTTP/1.1
-//! says by a length that is not reached, or by chunks without a last one, HTTP/2 says by a stream that is not ended.
+//! The scripted upstream over HTTP/2. Scripts write their answers as HTTP/1.1; here they are put
+//! into frames. What HTTP/1.1 says by a length that is not reached, or by chunks without a last
+//! one, HTTP/2 says by a stream that is not ended.
 
 use super::raw::{Act, Script, Seen};
 use bytes::Bytes;
@@ -63,7 +64,8 @@ pub(super) async fn serve(
             Some(end) = ending.recv() => match end {
                 End::Orderly => http2.graceful_shutdown(),
                 end => {
-                    // What was sent goes out first: the pong to a ping that was sent after it says that it did.
+                    // What was sent goes out first: the pong to a ping that was sent after it says
+                    // that it did.
                     for _ in 0..2 {
                         tokio::select! {
                             _ = pings.ping(h2::Ping::opaque()) => {}

@@ -1,4 +1,5 @@
-//! `switchback serve` as an operator runs it: a configuration file is written, the real binary started with it, and waited for.
+//! `switchback serve` as an operator runs it: a configuration file is written, the real binary
+//! started with it, and waited for.
 
 use super::program::Program;
 use super::raw;
@@ -9,9 +10,9 @@ use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
 
-/// Writes a configuration: what every gateway of a test needs, then `more`, which is lines of YAML from line 7 on, or
-/// from line 6 on where it begins with settings of its own. `upstream`
-/// is the address of the v3 service.
+/// Writes a configuration: what every gateway of a test needs, then `more`, which is lines of YAML
+/// from line 7 on, or from line 6 on where it begins with settings of its own. `upstream` is the
+/// address of the v3 service.
 pub fn write(folder: &Path, upstream: &str, more: &str) -> PathBuf {
     write_before(folder, upstream, &["v3"], more)
 }
@@ -67,8 +68,9 @@ pub fn start_with_descriptors(file: &Path, count: u32) -> Program {
     Program::start_with_descriptors(count, &["serve", "--config", file], &[("TEST_KEY", key.expose())])
 }
 
-/// Starts the binary with a configuration file and this key, and waits until it serves, away from the thread that tests and
-/// their services run on: gives it, and where clients and where operators connect to it.
+/// Starts the binary with a configuration file and this key, and waits until it serves, away from
+/// the thread that tests and their services run on: gives it, and where clients and where operators
+/// connect to it.
 pub async fn serve(file: &Path, key: &Secret<String>) -> (Program, SocketAddr, SocketAddr) {
     let (file, key) = (file.to_owned(), key.clone());
     let starting = tokio::task::spawn_blocking(move || {
@@ -137,7 +139,8 @@ impl Serving {
         Serving::of(folder, file).await
     }
 
-    /// The same with a store of the caller's, which several gateways may share at once or one after the other.
+    /// The same with a store of the caller's, which several gateways may share at once or one after
+    /// the other.
     pub async fn storing(
         service: SocketAddr,
         sides: &[&str],

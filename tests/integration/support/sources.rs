@@ -37,7 +37,8 @@ impl Source {
         used
     }
 
-    /// Returns all paths of its code that start with `crate`, `self` or `super`, resolved to paths within the crate.
+    /// Returns all paths of its code that start with `crate`, `self` or `super`, resolved to paths
+    /// within the crate.
     fn paths(&self) -> Vec<Vec<String>> {
         let tokens = tokens(&self.code);
         let mut paths = Vec::new();
@@ -103,7 +104,8 @@ fn tokens(code: &str) -> Vec<&str> {
     tokens
 }
 
-/// Reads a path or use tree that starts at token `at`: adds all its paths to `paths`, and returns the position after it.
+/// Reads a path or use tree that starts at token `at`: adds all its paths to `paths`, and returns
+/// the position after it.
 fn use_tree<'a>(
     tokens: &[&'a str],
     mut at: usize,
@@ -143,8 +145,8 @@ fn use_tree<'a>(
     at
 }
 
-/// Separates the code of Rust text from comments and literals. Inline tests at the end of a file are left out: they may import
-/// anything.
+/// Separates the code of Rust text from comments and literals. Inline tests at the end of a file
+/// are left out: they may import anything.
 pub fn take_apart(package: &str, path: String, text: &str) -> Source {
     let text = text.split("\n#[cfg(test)]\nmod ").next().unwrap_or_default();
     let chars: Vec<char> = text.chars().collect();
@@ -246,8 +248,8 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) {
     }
 }
 
-/// Returns the modules of a crate, each with the modules of the same crate that its code names. A module and the modules inside
-/// it are one unit to each other: they are left out.
+/// Returns the modules of a crate, each with the modules of the same crate that its code names. A
+/// module and the modules inside it are one unit to each other: they are left out.
 pub fn imports(package: &str) -> BTreeMap<String, BTreeSet<String>> {
     let sources: Vec<Source> = sources().into_iter().filter(|source| source.package == package).collect();
     let modules: BTreeSet<Vec<String>> = sources.iter().map(Source::module).collect();

@@ -1,4 +1,5 @@
-//! Pages of the studio as tests read them: the text of markup, rows of tables, sections; and a browser's session.
+//! Pages of the studio as tests read them: the text of markup, rows of tables, sections; and a
+//! browser's session.
 
 use super::dual::{ADMIN_TOKEN, Running, eventually};
 use super::raw::{Answer, Client};
@@ -59,7 +60,8 @@ pub fn encoded(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// A page, once it has this in it: what pages state of the store and of traffic comes a little later than it happens.
+/// A page, once it has this in it: what pages state of the store and of traffic comes a little
+/// later than it happens.
 pub async fn page_with(gateway: &Running, path: &str, mark: &str) -> String {
     let mut last = String::new();
     eventually(&format!("{path} has {mark}"), async || {

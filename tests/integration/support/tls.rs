@@ -1,5 +1,5 @@
-//! TLS of the tests: a certificate for `gateway.test` that signs itself, and one for upstreams on loopback. Their keys protect
-//! nothing.
+//! TLS of the tests: a certificate for `gateway.test` that signs itself, and one for upstreams on
+//! loopback. Their keys protect nothing.
 
 use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};

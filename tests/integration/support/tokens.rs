@@ -1,4 +1,5 @@
-//! A gateway's tokens as tests want them: one client called `acme`, enrolled with the refresh token that the authority knows.
+//! A gateway's tokens as tests want them: one client called `acme`, enrolled with the refresh token
+//! that the authority knows.
 
 use super::authority::{Authority, app, secret};
 use std::path::Path;

@@ -1,6 +1,7 @@
-//! Values out of a contract's types: anything that a type allows, the rare included. Texts in several scripts with every
-//! kind of escape, numbers beyond 2^53 and numbers that no float can hold, null and absent, values that an open enumeration
-//! does not list yet, members that an open object does not declare, empty and nested lists.
+//! Values out of a contract's types: anything that a type allows, the rare included. Texts in
+//! several scripts with every kind of escape, numbers beyond 2^53 and numbers that no float can
+//! hold, null and absent, values that an open enumeration does not list yet, members that an open
+//! object does not declare, empty and nested lists.
 
 use proptest::prelude::*;
 use switchback_compiler::contract::{
@@ -16,7 +17,8 @@ pub struct Spot<'a> {
     /// Path from the top, such as `$.a[*].b`.
     pub path: &'a str,
     pub nullable: bool,
-    /// The values of the type, without null where it is one of them: to choose among these is to draw none in vain.
+    /// The values of the type, without null where it is one of them: to choose among these is to
+    /// draw none in vain.
     pub some: &'a BoxedStrategy<Value>,
 }
 

@@ -19,7 +19,8 @@ pub fn messaging_pack() -> Arc<Pack> {
     mapping::compile(&source).pack.expect("the pack compiles")
 }
 
-/// The route that a request line such as `GET /v2/things?page=1` finds at the front that serves a side at its name.
+/// The route that a request line such as `GET /v2/things?page=1` finds at the front that serves a
+/// side at its name.
 pub fn route_of<'p>(pack: &'p Pack, side: SideId, line: &str) -> Option<&'p Route> {
     let side_at = usize::from(side.0);
     let (method, target) = line.split_once(' ')?;
@@ -31,8 +32,8 @@ pub fn route_of<'p>(pack: &'p Pack, side: SideId, line: &str) -> Option<&'p Rout
     }
 }
 
-/// Whether the pack declares this difference: a field of the served side that is lost on this route, and what stands there
-/// instead.
+/// Whether the pack declares this difference: a field of the served side that is lost on this
+/// route, and what stands there instead.
 pub fn is_declared(pack: &Pack, route: Option<&Route>, side: SideId, difference: &Difference) -> bool {
     let name = &pack.sides[usize::from(side.0)].name;
     let losses = route.map_or(&[][..], |route| &route.losses);
@@ -42,7 +43,8 @@ pub fn is_declared(pack: &Pack, route: Option<&Route>, side: SideId, difference:
     })
 }
 
-/// Whether two values are one id: integers or numeric texts, as the contracts say, and clients must accept both.
+/// Whether two values are one id: integers or numeric texts, as the contracts say, and clients must
+/// accept both.
 pub fn is_same_id(difference: &Difference) -> bool {
     let digits = |value: &Option<Value>| match value {
         Some(Value::Number(number)) => Some(number.to_string()),
@@ -54,8 +56,8 @@ pub fn is_same_id(difference: &Difference) -> bool {
     is_id && digits(&difference.told).is_some() && digits(&difference.told) == digits(&difference.got)
 }
 
-/// The places of the answers of a route at which the pack itself writes null, having no source for what belongs there; a null
-/// further down stands for all that is below it.
+/// The places of the answers of a route at which the pack itself writes null, having no source for
+/// what belongs there; a null further down stands for all that is below it.
 pub fn written_nulls(route: &Route) -> BTreeSet<String> {
     let mut places = BTreeSet::new();
     if let RouteKind::Serve(serve) = &route.kind {
@@ -168,8 +170,8 @@ pub fn json(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
 }
 
-/// Members of the bodies that a service of this contract got and does not declare, by operation. `log` is what the sandbox
-/// lists under `/_sandbox/requests`.
+/// Members of the bodies that a service of this contract got and does not declare, by operation.
+/// `log` is what the sandbox lists under `/_sandbox/requests`.
 pub fn undeclared_members(contract: &Document, log: &Value) -> Vec<String> {
     let calls = log.as_array().or_else(|| log["requests"].as_array()).expect("a list of requests");
     let side = format!("/{}/", contract.side);

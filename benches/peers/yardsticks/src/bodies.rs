@@ -1,5 +1,6 @@
-//! What the fixture answers: bodies of the new version in the shape and size that the service's document shows, always the same
-//! bytes. Arrays and objects are never empty, because Lua's cjson cannot tell `[]` from `{}` and no peer shall fail for that.
+//! What the fixture answers: bodies of the new version in the shape and size that the service's
+//! document shows, always the same bytes. Arrays and objects are never empty, because Lua's cjson
+//! cannot tell `[]` from `{}` and no peer shall fail for that.
 
 use std::fmt::Write as _;
 
@@ -54,7 +55,8 @@ pub fn messages(bytes: usize) -> String {
     out
 }
 
-/// Lists of 1 to 200 messages whose values, optional members and order of members vary; the same ones in every run.
+/// Lists of 1 to 200 messages whose values, optional members and order of members vary; the same
+/// ones in every run.
 pub fn varied() -> Vec<String> {
     let mut draw = Draw(SEED);
     (0..VARIED).map(|_| array((0..=draw.below(200)).map(|_| varied_message(&mut draw)))).collect()

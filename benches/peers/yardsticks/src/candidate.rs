@@ -1,5 +1,5 @@
-//! Upstreams that nobody should wait for: one that takes its time, one that never comes to an end. They stand where the new version
-//! would, behind a gateway that only asks it in the shadow.
+//! Upstreams that nobody should wait for: one that takes its time, one that never comes to an end.
+//! They stand where the new version would, behind a gateway that only asks it in the shadow.
 
 use crate::wire::Reader;
 use anyhow::Result;
@@ -11,7 +11,8 @@ use std::time::Duration;
 
 /// How long a slow answer takes, which is longer than a shadow waits.
 const SLOW: Duration = Duration::from_secs(8);
-/// An endless answer comes in pieces, with pauses, so that whoever reads it is not kept busy but never done either.
+/// An endless answer comes in pieces, with pauses, so that whoever reads it is not kept busy but
+/// never done either.
 const PAUSE: Duration = Duration::from_millis(5);
 const PIECE_BYTES: usize = 8 * 1024;
 

@@ -1,10 +1,12 @@
-//! The upstream of all peers: answers with fixed bytes, checks the access token, gives grants and counts. One thread, so that it
-//! shares the second core with the load generator and leaves the first one to the peer.
+//! The upstream of all peers: answers with fixed bytes, checks the access token, gives grants and
+//! counts. One thread, so that it shares the second core with the load generator and leaves the
+//! first one to the peer.
 //!
-//! `/v2/chats/N/messages` is a page as the old version shows it; that and `/v2/chats/N`, the same, are not counted.
-//! `/v3/chats/N/messages` is a page of messages where N is below 1000, otherwise a list of N bytes. `/requests` says how many
-//! calls of v3 have been answered. `/v3/chats/900/messages` and the ids that follow are lists whose messages vary.
-//! `/v3/things-N/M` is an object, for generated packs. `secure.rs` answers the same over TLS.
+//! `/v2/chats/N/messages` is a page as the old version shows it; that and `/v2/chats/N`, the same,
+//! are not counted. `/v3/chats/N/messages` is a page of messages where N is below 1000, otherwise a
+//! list of N bytes. `/requests` says how many calls of v3 have been answered.
+//! `/v3/chats/900/messages` and the ids that follow are lists whose messages vary. `/v3/things-N/M`
+//! is an object, for generated packs. `secure.rs` answers the same over TLS.
 
 use crate::bench::growth;
 use crate::bodies;

@@ -1,6 +1,7 @@
-//! The load generator: one thread, many connections, answers framed and skipped. Closed loop as `wrk` does it, and open loop at a
-//! fixed rate as `wrk2` does it: each request has a time at which it is due, and its latency counts from then, so a peer that
-//! stalls cannot hide the requests that were not sent meanwhile (coordinated omission).
+//! The load generator: one thread, many connections, answers framed and skipped. Closed loop as
+//! `wrk` does it, and open loop at a fixed rate as `wrk2` does it: each request has a time at which
+//! it is due, and its latency counts from then, so a peer that stalls cannot hide the requests that
+//! were not sent meanwhile (coordinated omission).
 
 use crate::wire::Reader;
 use anyhow::{Context, Result, bail, ensure};
@@ -72,7 +73,8 @@ impl Stream {
         }
     }
 
-    /// Whether something may have been read from the socket that has not been read from here, of which the socket says nothing.
+    /// Whether something may have been read from the socket that has not been read from here, of
+    /// which the socket says nothing.
     fn may_hold(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
@@ -223,7 +225,8 @@ impl<'a> Running<'a> {
                 asking: false,
             });
         }
-        // Nothing is due before all are there, or many connections would begin with all their requests at once.
+        // Nothing is due before all are there, or many connections would begin with all their
+        // requests at once.
         let start = Instant::now();
         for (at, connection) in running.connections.iter_mut().enumerate() {
             connection.due = match load.pace {

@@ -1,9 +1,10 @@
 //! What Switchback is measured against, and what measures it; `benches/peers/run` builds and calls this.
 //!
-//! - `pass.rs`, `value.rs`: our yardsticks on hyper, passing through and translating with `serde_json::Value`; `proxy.rs` is what
-//!   they share.
+//! - `pass.rs`, `value.rs`: our yardsticks on hyper, passing through and translating with
+//!   `serde_json::Value`; `proxy.rs` is what they share.
 //! - `fixture.rs`, `bodies.rs`: the upstream of all peers, and what it answers.
-//! - `tls.rs`, `secure.rs`, `relay.rs`: certificates, the fixture behind TLS, and a way to it that takes longer.
+//! - `tls.rs`, `secure.rs`, `relay.rs`: certificates, the fixture behind TLS, and a way to it that
+//!   takes longer.
 //! - `candidate.rs`: upstreams that a shadow should not be asked to wait for.
 //! - `load.rs`, `wire.rs`: the load generator, and how both it and the fixture find the ends of messages.
 //! - `bench/`: starts the peers, checks that they agree, measures them in turn and writes the tables.

@@ -1,4 +1,5 @@
-//! The yardstick of passing through: plain hyper, which forwards a request and streams its answer back, and does nothing else.
+//! The yardstick of passing through: plain hyper, which forwards a request and streams its answer
+//! back, and does nothing else.
 
 use crate::proxy::{self, Answer, Upstream};
 use anyhow::Result;

@@ -1,5 +1,6 @@
-//! What the two hyper yardsticks share: a thread with a run time per core, an HTTP/1.1 server, a client that keeps connections.
-//! Written as lean as hyper lets one without tricks, so that they are worth being measured against.
+//! What the two hyper yardsticks share: a thread with a run time per core, an HTTP/1.1 server, a
+//! client that keeps connections. Written as lean as hyper lets one without tricks, so that they
+//! are worth being measured against.
 
 use anyhow::Result;
 use bytes::Bytes;

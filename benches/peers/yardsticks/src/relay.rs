@@ -1,5 +1,5 @@
-//! A service that is further away: passes bytes on in both directions, each piece a fixed time after it came. One thread, whose
-//! waits are finer than a millisecond.
+//! A service that is further away: passes bytes on in both directions, each piece a fixed time
+//! after it came. One thread, whose waits are finer than a millisecond.
 
 use anyhow::{Context, Result};
 use rustix::event::Timespec;
@@ -45,7 +45,8 @@ struct Relay {
     /// Sockets by number; the other end of number `n` is `n ^ 1`.
     ends: HashMap<u64, End>,
     next: u64,
-    /// What came, with when it is to go on and the number that it goes to. All wait equally long, so these are in order.
+    /// What came, with when it is to go on and the number that it goes to. All wait equally long,
+    /// so these are in order.
     due: VecDeque<(Instant, u64, Vec<u8>)>,
 }
 

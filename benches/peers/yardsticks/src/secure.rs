@@ -1,5 +1,6 @@
-//! The fixture behind TLS: the same answers and counts as `fixture.rs`, over HTTP/1.1 or HTTP/2 as ALPN has it. On hyper, because
-//! HTTP/2 is nothing to be written by hand; what it costs is on the core of the load generator, not on that of a peer.
+//! The fixture behind TLS: the same answers and counts as `fixture.rs`, over HTTP/1.1 or HTTP/2 as
+//! ALPN has it. On hyper, because HTTP/2 is nothing to be written by hand; what it costs is on the
+//! core of the load generator, not on that of a peer.
 
 use crate::fixture::{Answers, Asked, Seen, Wire};
 use crate::tls::HTTP_2;

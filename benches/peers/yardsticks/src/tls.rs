@@ -1,4 +1,5 @@
-//! Certificates of a run: an authority that exists for that run only, and one certificate of it, for all who serve on loopback.
+//! Certificates of a run: an authority that exists for that run only, and one certificate of it,
+//! for all who serve on loopback.
 
 use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -13,7 +14,8 @@ use std::sync::Arc;
 pub const HTTP_1: &[u8] = b"http/1.1";
 pub const HTTP_2: &[u8] = b"h2";
 
-/// Where the files are: `ca.pem`, `server.pem`, `server.key`, and `server-both.pem` with the last two of them.
+/// Where the files are: `ca.pem`, `server.pem`, `server.key`, and `server-both.pem` with the last
+/// two of them.
 pub struct Certificates {
     pub folder: PathBuf,
 }
@@ -43,7 +45,8 @@ impl Certificates {
         Ok(Self { folder })
     }
 
-    /// For a server that speaks these protocols. It chooses the cipher, so that the same one is measured with everybody.
+    /// For a server that speaks these protocols. It chooses the cipher, so that the same one is
+    /// measured with everybody.
     ///
     /// # Errors
     /// Files that are gone.

@@ -1,5 +1,6 @@
-//! The yardstick of translating: hyper with `serde_json::Value`, bodies held whole, the mapping of three operations written by
-//! hand. Written from the service's document, so it is also a second witness of what our mapping files say.
+//! The yardstick of translating: hyper with `serde_json::Value`, bodies held whole, the mapping of
+//! three operations written by hand. Written from the service's document, so it is also a second
+//! witness of what our mapping files say.
 
 use crate::proxy::{self, Answer, Upstream, refusal, whole};
 use anyhow::{Context, Result};

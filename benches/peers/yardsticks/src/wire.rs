@@ -1,5 +1,6 @@
-//! Where one HTTP/1.1 message ends and the next begins, for the load generator and the fixture: both must cost little beside
-//! what is measured, so bodies are skipped and not parsed. Not here: sockets, and anything that a proxy would need.
+//! Where one HTTP/1.1 message ends and the next begins, for the load generator and the fixture:
+//! both must cost little beside what is measured, so bodies are skipped and not parsed. Not here:
+//! sockets, and anything that a proxy would need.
 
 use anyhow::{Context, Result, bail};
 
@@ -67,7 +68,8 @@ impl Reader {
     fn push_head(&mut self, input: &[u8]) -> Result<usize> {
         let before = self.head.len();
         let taken = if before == 0 {
-            // The usual case: all of the head in one piece, with much of the body behind it that is not to be copied.
+            // The usual case: all of the head in one piece, with much of the body behind it that is
+            // not to be copied.
             find(input).unwrap_or(input.len())
         } else {
             let seen = before.saturating_sub(3);

@@ -293,7 +293,8 @@ impl Report {
         out
     }
 
-    /// Returns the operation, after its side where the report has both sides: each may have an operation of this name.
+    /// Returns the operation, after its side where the report has both sides: each may have an
+    /// operation of this name.
     fn name(&self, operation: &OperationReport) -> String {
         match self.operations.iter().any(|other| other.side != operation.side) {
             true => format!("{} {}", operation.side, operation.operation),

@@ -1,18 +1,19 @@
-//! Which header fields cross the gateway. Maps are built anew from what a policy lets through, never copied and then
-//! cleaned: a field that nobody thought of stays outside.
+//! Which header fields cross the gateway. Maps are built anew from what a policy lets through,
+//! never copied and then cleaned: a field that nobody thought of stays outside.
 //!
-//! Two policies per direction. *Translated* messages let a short list through, because everything else described a
-//! message that no longer exists (lengths, codings, validators, ranges, cookies of the other side). `no-transform` is not
-//! heeded there: it binds those who pass a representation on (RFC 9110, section 7.7), while a translated answer is another
-//! resource's, made from the upstream's. *Forwarded* messages,
-//! to the old service while it lives, keep all but what belongs to one hop (RFC 9110, section 7.6.1).
+//! Two policies per direction. *Translated* messages let a short list through, because everything
+//! else described a message that no longer exists (lengths, codings, validators, ranges, cookies of
+//! the other side). `no-transform` is not heeded there: it binds those who pass a representation on
+//! (RFC 9110, section 7.7), while a translated answer is another resource's, made from the
+//! upstream's. *Forwarded* messages, to the old service while it lives, keep all but what belongs
+//! to one hop (RFC 9110, section 7.6.1).
 
 use crate::telemetry::trace::{TRACEPARENT, TRACESTATE, TraceParent};
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use switchback_plan::{ANSWER_KEEPS, BodyFormat, CALL_KEEPS, Credential};
 
-/// The name under which this gateway signs Via, and by which it knows a request that comes back to it. Gateways that
-/// call one another need different ones; replicas of one gateway share theirs.
+/// The name under which this gateway signs Via, and by which it knows a request that comes back to
+/// it. Gateways that call one another need different ones; replicas of one gateway share theirs.
 #[derive(Clone, Debug)]
 pub struct Pseudonym {
     name: String,
@@ -76,8 +77,8 @@ const HOP_BY_HOP: [HeaderName; 9] = [
 /// Fields that the gateway sets or withholds on purpose when it forwards a request.
 const OUR_OWN: [HeaderName; 4] = [header::HOST, header::CONTENT_LENGTH, header::EXPECT, header::VIA];
 
-/// Whether a request tells services to take it for one with another method, as some do: what it would do is then not for its
-/// own method to say.
+/// Whether a request tells services to take it for one with another method, as some do: what it
+/// would do is then not for its own method to say.
 pub fn names_other_method(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("x-") && name.as_str().contains("method"))
 }
@@ -98,9 +99,9 @@ impl<'a> Nominated<'a> {
     }
 }
 
-/// Header fields of a translated call: few of the client's, then our own. The credential is added later, by the layer
-/// that owns it, so that nothing a client sends can take its place. There is room for `more` fields besides: to grow costs as
-/// much as all the rest.
+/// Header fields of a translated call: few of the client's, then our own. The credential is added
+/// later, by the layer that owns it, so that nothing a client sends can take its place. There is
+/// room for `more` fields besides: to grow costs as much as all the rest.
 pub fn translated_request(
     from: &HeaderMap,
     version: Version,
@@ -118,7 +119,8 @@ pub fn translated_request(
         }
     }
     let nominated = Nominated::from_headers(from);
-    // Those kept, the four below, the host and the credential: maps of up to six take a good deal less memory.
+    // Those kept, the four below, the host and the credential: maps of up to six take a good deal
+    // less memory.
     let mut to = HeaderMap::with_capacity(6 + kept.iter().flatten().count() + more);
     for (name, value) in CALL_KEEPS.iter().zip(kept) {
         if let Some(value) = value.filter(|_| !nominated.has(name)) {
@@ -138,8 +140,8 @@ pub fn translated_request(
     to
 }
 
-/// Header fields of a request that is forwarded unchanged: all but those of the hop, and those that could forge them or our
-/// own, since some servers read `_` as `-`.
+/// Header fields of a request that is forwarded unchanged: all but those of the hop, and those that
+/// could forge them or our own, since some servers read `_` as `-`.
 pub fn forwarded_request(
     from: &HeaderMap,
     version: Version,
@@ -187,7 +189,8 @@ pub(crate) fn is_form(headers: &HeaderMap) -> bool {
     named.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(BodyFormat::FORM))
 }
 
-/// Takes away the fields that a client's own credential is read from, and those that some servers would take for them.
+/// Takes away the fields that a client's own credential is read from, and those that some servers
+/// would take for them.
 pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
     let is_one = |name: &HeaderName| {
         let dashed = with_dashes(name);
@@ -197,8 +200,9 @@ pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
     found.into_iter().for_each(|name| drop(headers.remove(name)));
 }
 
-/// Header fields of a translated answer: few of the upstream's. Its caching rules are kept only where they restrict: what
-/// was cacheable by the other side's address and credential need not be by this one's.
+/// Header fields of a translated answer: few of the upstream's. Its caching rules are kept only
+/// where they restrict: what was cacheable by the other side's address and credential need not be
+/// by this one's.
 pub fn translated_answer(from: &HeaderMap) -> HeaderMap {
     // What is kept, and what is usually added later: `Vary`, the type, the request's name.
     let mut to = HeaderMap::with_capacity(6);
@@ -219,8 +223,9 @@ fn restricts_caching(cache_control: &HeaderValue) -> bool {
     names(b"no-store") || names(b"no-cache") || names(b"private")
 }
 
-/// Whether a request wants its connection to go over to another protocol. Other versions of HTTP, and TLS, are none: what the
-/// gateway is there to see would then go by unseen (h2c), and clients that offer them can do without.
+/// Whether a request wants its connection to go over to another protocol. Other versions of HTTP,
+/// and TLS, are none: what the gateway is there to see would then go by unseen (h2c), and clients
+/// that offer them can do without.
 pub fn wants_switch(headers: &HeaderMap, version: Version) -> bool {
     if version != Version::HTTP_11 || !headers.contains_key(header::UPGRADE) {
         return false;
@@ -280,8 +285,9 @@ pub fn count_down(headers: &mut HeaderMap) {
     }
 }
 
-/// Header fields of an answer that is forwarded unchanged: all but those of the hop, in their order. Content-Length is
-/// written anew from the body; of an answer to HEAD it stays, since there is no body to tell.
+/// Header fields of an answer that is forwarded unchanged: all but those of the hop, in their
+/// order. Content-Length is written anew from the body; of an answer to HEAD it stays, since there
+/// is no body to tell.
 pub fn forwarded_answer(from: &HeaderMap, is_head: bool) -> HeaderMap {
     let mut to = HeaderMap::with_capacity(from.len() + 2);
     let nominated = Nominated::from_headers(from);

@@ -19,7 +19,8 @@ pub struct Limits {
     pub object_members_max: usize,
     /// Values of a request's body; beyond it 413.
     pub request_values_max: usize,
-    /// Arrays and objects within one another, in requests and in what is read of answers; beyond it 413, or 502.
+    /// Arrays and objects within one another, in requests and in what is read of answers; beyond it
+    /// 413, or 502.
     pub body_depth_max: usize,
     /// Bytes of one text or number that a plan reads of an answer that streams through; beyond it 502.
     pub scalar_bytes_max: usize,
@@ -51,17 +52,20 @@ pub struct Limits {
     pub forwarded_idle_timeout: Duration,
     /// How long an upstream has not been reached, until what only it can answer is refused.
     pub upstream_gone_after: Duration,
-    /// Calls to one upstream at once; beyond it 503 at once, so that a hanging upstream does not pile up requests.
+    /// Calls to one upstream at once; beyond it 503 at once, so that a hanging upstream does not
+    /// pile up requests.
     pub upstream_in_flight_max: usize,
     /// Of one client; in any case no client has more of them than are left to others.
     pub client_upstream_in_flight_max: usize,
-    /// Bytes of the head of an upstream's answer; beyond it 502. A connection that answers come on may hold as much.
+    /// Bytes of the head of an upstream's answer; beyond it 502. A connection that answers come on
+    /// may hold as much.
     pub upstream_head_bytes_max: usize,
     /// Header fields of an upstream's answer; beyond it 502.
     pub upstream_fields_max: usize,
     /// Idle connections kept per upstream.
     pub upstream_idle_max: usize,
-    /// How long an idle connection to an upstream is kept, unless the upstream says that it keeps it for less.
+    /// How long an idle connection to an upstream is kept, unless the upstream says that it keeps
+    /// it for less.
     pub upstream_idle_timeout: Duration,
 }
 
@@ -95,8 +99,8 @@ impl Default for Limits {
             upstream_head_bytes_max: 32 * 1024,
             upstream_fields_max: 256,
             upstream_idle_max: 256,
-            // The shortest limit in common use is five seconds: a connection that both ends give up at the same moment costs
-            // a write that nobody may repeat.
+            // The shortest limit in common use is five seconds: a connection that both ends give up
+            // at the same moment costs a write that nobody may repeat.
             upstream_idle_timeout: Duration::from_secs(4),
         }
     }

@@ -1,9 +1,11 @@
-//! The data path: everything between a client's connection and the upstream's. `stack.rs` lists the layers, outermost
-//! first, each with the reason for its place. It never sees mapping text: only plans.
+//! The data path: everything between a client's connection and the upstream's. `stack.rs` lists the
+//! layers, outermost first, each with the reason for its place. It never sees mapping text: only
+//! plans.
 //!
-//! What is known about a request and what serves it is in the files here. The rooms build on it, and on one another only as
-//! listed: `layers` decide about a request before and after its answer; `compose` answers it by its plan; `calls` takes one
-//! call to an upstream; `upstream` has the connections; `dual` asks the other side too.
+//! What is known about a request and what serves it is in the files here. The rooms build on it,
+//! and on one another only as listed: `layers` decide about a request before and after its answer;
+//! `compose` answers it by its plan; `calls` takes one call to an upstream; `upstream` has the
+//! connections; `dual` asks the other side too.
 
 pub(crate) mod concurrency;
 pub mod context;

@@ -1,5 +1,5 @@
-//! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload makes a new program and
-//! swaps it in whole; requests in flight finish on the one they began with.
+//! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload
+//! makes a new program and swaps it in whole; requests in flight finish on the one they began with.
 
 use super::error_form::ErrorForm;
 use super::language::Language;
@@ -69,12 +69,14 @@ pub struct Front {
     pub phases: Arc<OperationTable>,
 }
 
-/// What becomes of calls that no contract has, and of clients that nobody enrolled, while a front's own service lives.
+/// What becomes of calls that no contract has, and of clients that nobody enrolled, while a front's
+/// own service lives.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownClientPolicy {
     /// They are refused, as they are when that service is gone.
     Refuse,
-    /// They are that service's to judge; clients that nobody enrolled only where it answers the operation anyway.
+    /// They are that service's to judge; clients that nobody enrolled only where it answers the
+    /// operation anyway.
     #[default]
     Forward,
     /// The same, and what clients call that nobody enrolled is never translated.
@@ -90,7 +92,8 @@ pub struct ServedEvents {
     pub knowledge: Arc<Knowledge>,
 }
 
-/// The two services of a front once more, with connections and limits of the shadow's own, and what comparing needs to know.
+/// The two services of a front once more, with connections and limits of the shadow's own, and what
+/// comparing needs to know.
 #[derive(Debug)]
 pub struct ShadowUpstreams {
     /// The service of the other side.
@@ -157,15 +160,16 @@ impl Program {
         Program { events, ..self }
     }
 
-    /// Whether the own service of a side's front was not reached for so long that it counts as gone, or is none.
+    /// Whether the own service of a side's front was not reached for so long that it counts as
+    /// gone, or is none.
     pub fn is_own_service_gone(&self, serves: SideId) -> bool {
         let own =
             self.fronts.iter().filter(|front| front.serves == serves).find_map(|front| front.own.as_ref());
         own.is_none_or(|own| own.main().is_gone())
     }
 
-    /// Whether requests of a client can be forwarded to the service of the side that they speak. A grant that nobody has connected
-    /// yet is nothing to go out with.
+    /// Whether requests of a client can be forwarded to the service of the side that they speak. A
+    /// grant that nobody has connected yet is nothing to go out with.
     pub fn may_forward(&self, client: &Client, serves: SideId) -> bool {
         serves == SideId::OLD
             || client.fixed_token(&self.side(serves).name).is_some()
@@ -203,7 +207,8 @@ impl Program {
         &self.values
     }
 
-    /// What the bodies of a pair's response stream through; `response` is its index in [`switchback_plan::Pair::responses`].
+    /// What the bodies of a pair's response stream through; `response` is its index in
+    /// [`switchback_plan::Pair::responses`].
     pub fn transcoder(&self, serves: SideId, route: RouteId, response: usize) -> Arc<stream::Program> {
         Arc::clone(&self.transcoders[serves][route][response])
     }
@@ -281,7 +286,8 @@ fn call_headers(credential: &Credential) -> HeaderMap {
     parsed.collect()
 }
 
-/// One per response of a pair; those without a plan of their own stand for themselves and are never asked for.
+/// One per response of a pair; those without a plan of their own stand for themselves and are never
+/// asked for.
 fn transcoders(route: &Route) -> Vec<Arc<stream::Program>> {
     let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
     let op = |body: &ResponseBody| match body {

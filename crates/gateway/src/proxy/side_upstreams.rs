@@ -1,5 +1,6 @@
-//! The service of a side: one upstream, and those of the hosts that the pack names besides. Which of them a call goes to the
-//! compiler has settled; what is meant for a host goes to no other, with the token that it carries.
+//! The service of a side: one upstream, and those of the hosts that the pack names besides. Which
+//! of them a call goes to the compiler has settled; what is meant for a host goes to no other, with
+//! the token that it carries.
 
 use super::upstream::Upstream;
 use std::sync::Arc;
@@ -14,7 +15,8 @@ pub struct SideUpstreams {
 }
 
 impl SideUpstreams {
-    /// A service at its own address, and at those of its hosts, in the order of [`switchback_plan::Side::hosts`].
+    /// A service at its own address, and at those of its hosts, in the order of
+    /// [`switchback_plan::Side::hosts`].
     pub fn new(main: Arc<Upstream>, hosts: impl Into<Arc<[Arc<Upstream>]>>) -> SideUpstreams {
         SideUpstreams { main, hosts: Some(hosts.into()) }
     }

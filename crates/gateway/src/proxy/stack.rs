@@ -1,5 +1,6 @@
-//! The whole data path, outermost layer first, with the reason for each place. Requests go down the list, answers come
-//! back up. Construct it here and nowhere else. The layers of single calls, below translation, are in `calls/stack.rs`.
+//! The whole data path, outermost layer first, with the reason for each place. Requests go down the
+//! list, answers come back up. Construct it here and nowhere else. The layers of single calls,
+//! below translation, are in `calls/stack.rs`.
 
 use super::calls::retry::Budget;
 use super::calls::stack::Calls;
@@ -78,7 +79,8 @@ pub struct StackParts {
     pub retirement: Retirement,
 }
 
-/// Everything from a client's request to its answer. Connections work on clones of it, which share all limits.
+/// Everything from a client's request to its answer. Connections work on clones of it, which share
+/// all limits.
 pub fn stack(parts: StackParts) -> impl RequestService {
     outer_layers(&parts, inner_layers(&parts))
 }
@@ -86,9 +88,10 @@ pub fn stack(parts: StackParts) -> impl RequestService {
 /// What [`stack_with`] puts the layers of others around.
 pub type Within = BoxCloneSyncService<Request, Response, GatewayError>;
 
-/// The same with a layer of someone else's in it, outside of all that decides: what it refuses is answered in the pack's
-/// form, logged and counted. What it fails with may be a [`GatewayError`], or any error, which is answered as one of the
-/// gateway's own; an overload of tower's `LoadShed` is answered as ours are. Requests cost a box more than without it.
+/// The same with a layer of someone else's in it, outside of all that decides: what it refuses is
+/// answered in the pack's form, logged and counted. What it fails with may be a [`GatewayError`],
+/// or any error, which is answered as one of the gateway's own; an overload of tower's `LoadShed`
+/// is answered as ours are. Requests cost a box more than without it.
 pub fn stack_with<L>(parts: StackParts, own: L) -> impl RequestService
 where
     L: Layer<Within>,
@@ -116,7 +119,8 @@ where
         .layer(layer(identify))
         // Outside of all that changes an answer, so that a capture holds what the client saw.
         .layer(layer(RecordLayer { tap: parts.tap.clone() }))
-        // Outside of all that decides, so that no request goes unreported, with the status that the client got.
+        // Outside of all that decides, so that no request goes unreported, with the status that the
+        // client got.
         .layer(layer(ReportLayer::new(parts.usage.clone())))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
@@ -166,8 +170,8 @@ fn inner_layers(
         .layer(layer(Retire { retirement: parts.retirement.clone() }))
         // As soon as it is known whose share to count against.
         .layer(layer(LimitLayer::per_client(limits.client_in_flight_max)))
-        // What is compared in a dual run is what the client would have seen: so the choice of who answers sits above
-        // translation.
+        // What is compared in a dual run is what the client would have seen: so the choice of who
+        // answers sits above translation.
         .service(Phased::new(composer, dual, parts.unknown.clone()))
 }
 

@@ -1,10 +1,12 @@
-//! What clients call that nobody here knows, for the operator: it is the to-do list of a migration. Counted by method and
-//! path as logs show it, and the newest kept, each with how often it came, from whom, and when.
+//! What clients call that nobody here knows, for the operator: it is the to-do list of a migration.
+//! Counted by method and path as logs show it, and the newest kept, each with how often it came,
+//! from whom, and when.
 //!
-//! Decision to know: paths are those of the access log, with what no contract names masked, because clients write tokens into
-//! paths. Only of a path that the front's own service answers with a success, the first and the third segment are shown where
-//! they are plain words: they name collections. All of it is bounded, whatever is called; none of it is on the way of calls of which all is
-//! known.
+//! Decision to know: paths are those of the access log, with what no contract names masked, because
+//! clients write tokens into paths. Only of a path that the front's own service answers with a
+//! success, the first and the third segment are shown where they are plain words: they name
+//! collections. All of it is bounded, whatever is called; none of it is on the way of calls of
+//! which all is known.
 
 use super::context::RequestContext;
 use super::facts::RequestFacts;
@@ -53,12 +55,14 @@ pub struct UnknownCall {
     pub path: String,
     /// The client's enrolled name; empty where nobody enrolled it.
     pub client: String,
-    /// What is not known of them: `path`, `method`, `spelling`, `media_type`, `client` or `parameter`: the operation declares
-    /// no query parameter of that name, which stands after the path.
+    /// What is not known of them: `path`, `method`, `spelling`, `media_type`, `client` or
+    /// `parameter`: the operation declares no query parameter of that name, which stands after the
+    /// path.
     pub unknown: &'static str,
     /// Calls since `first`.
     pub count: u64,
-    /// When the call was first listed, RFC 3339, UTC. A call that newer ones displaced from the list is counted from zero.
+    /// When the call was first listed, RFC 3339, UTC. A call that newer ones displaced from the
+    /// list is counted from zero.
     pub first: String,
     /// RFC 3339, UTC.
     pub last: String,
@@ -75,16 +79,16 @@ impl UnknownCalls {
         self.lock_seen().newest.iter().rev().cloned().collect()
     }
 
-    /// Notes a request of which something is not known, once the front's own service has answered it with `status`, or not at
-    /// all.
+    /// Notes a request of which something is not known, once the front's own service has answered
+    /// it with `status`, or not at all.
     pub(crate) fn note(&self, context: &RequestContext, unknown: Unknown, status: Option<StatusCode>) {
         let facts = context.facts();
         let path = called_path(&facts, status);
         self.note_call(&facts, unknown.name(), &path, path.clone());
     }
 
-    /// Notes a query parameter that a known operation does not declare: a plan drops it, so that its client may be answered
-    /// something else than it asks for.
+    /// Notes a query parameter that a known operation does not declare: a plan drops it, so that
+    /// its client may be answered something else than it asks for.
     pub(crate) fn note_parameter(&self, context: &RequestContext, name: &str, has_value: bool) {
         // Clients write tokens anywhere; these have digits, or are long. What has no value may be one itself.
         let is_plain = |c: char| c.is_ascii_alphabetic() || "_-.[]".contains(c);
@@ -140,7 +144,8 @@ impl UnknownCalls {
     }
 }
 
-/// The path by which a call of no operation is listed: with the names of collections where the front's own service has answered.
+/// The path by which a call of no operation is listed: with the names of collections where the
+/// front's own service has answered.
 pub(super) fn called_path(facts: &RequestFacts<'_>, status: Option<StatusCode>) -> String {
     let is_answered = status.is_some_and(|status| status.is_success() || status.is_redirection());
     if is_answered { facts.answered_path() } else { facts.shown_path() }

@@ -18,8 +18,8 @@ use std::time::Duration;
 
 /// Interval between flushes to the store.
 pub const USAGE_FLUSH: Duration = Duration::from_secs(5);
-/// Different counts in memory while the store takes none. Beyond them calls of all clients and operations are one count, see
-/// [`UsageInfo::is_overflow`].
+/// Different counts in memory while the store takes none. Beyond them calls of all clients and
+/// operations are one count, see [`UsageInfo::is_overflow`].
 const COUNTS_MAX: usize = 50_000;
 /// Unknown calls that are kept in the store, the newest.
 pub const UNKNOWN_USAGE_MAX: u32 = 2_000;

@@ -3,8 +3,9 @@
 //!
 //! Decisions to know before editing: one timer per listener checks all deadlines of its connections
 //! (first request, head, idle, stalled reader), because a timer per request is too expensive.
-//! Connections share the permits, the registry, the memory limit and the drain switch, so that [`serve`] can run once per core on
-//! listeners of the same address ([`CoreRuntimes`]) or once on a multi-threaded runtime.
+//! Connections share the permits, the registry, the memory limit and the drain switch, so that
+//! [`serve`] can run once per core on listeners of the same address ([`CoreRuntimes`]) or once on a
+//! multi-threaded runtime.
 
 mod activity;
 mod connection;

@@ -123,7 +123,8 @@ mod tests {
         assert_eq!(waiting.len(), 0);
     }
 
-    /// Nobody reads, as on a machine without a core to spare: of 100 programs that came one after the other few are held.
+    /// Nobody reads, as on a machine without a core to spare: of 100 programs that came one after
+    /// the other few are held.
     #[test]
     fn what_nobody_works_on_does_not_hold_on_to_what_it_came_with() {
         let (waiting, start) = (BoundedQueue::new(256), Instant::now());

@@ -1,4 +1,5 @@
-//! Hashes of clients' tokens, made once while a client goes on calling: the HMAC takes longer than all else of a look-up.
+//! Hashes of clients' tokens, made once while a client goes on calling: the HMAC takes longer than
+//! all else of a look-up.
 
 use crate::shard;
 use crate::store::seal::{HashOf, Hasher, KeyedHash};
@@ -9,11 +10,11 @@ use std::sync::{Mutex, PoisonError};
 /// Hashes that each core remembers: with more clients, some of their calls take an HMAC.
 const SLOTS: usize = 64;
 
-/// Hashes the tokens of clients. Each core remembers the hashes that it made last. A hash depends on the token and the key
-/// alone, so it stays right whatever becomes of its client.
+/// Hashes the tokens of clients. Each core remembers the hashes that it made last. A hash depends
+/// on the token and the key alone, so it stays right whatever becomes of its client.
 ///
-/// Tokens are not stored, only 128 bits of each that depend on random keys of this process. Their values never leave it, so a
-/// client that makes tokens up can do no better than guess them.
+/// Tokens are not stored, only 128 bits of each that depend on random keys of this process. Their
+/// values never leave it, so a client that makes tokens up can do no better than guess them.
 pub(super) struct TokenHasher {
     hasher: Hasher,
     random: [RandomState; 2],

@@ -35,7 +35,8 @@ impl CallOperation {
     pub fn from_call(method: &http::Method, target: &str) -> CallOperation {
         let mut bytes = target.bytes();
         let end = bytes.position(|byte| matches!(byte, b'?' | b'#')).unwrap_or(target.len());
-        // Equal in all of the process, and quick: every call is judged by it, and a client only misleads itself.
+        // Equal in all of the process, and quick: every call is judged by it, and a client only
+        // misleads itself.
         let mut hasher = FixedState::default().build_hasher();
         method.hash(&mut hasher);
         let segments = target.as_bytes()[..end].split(|byte| *byte == b'/');
@@ -193,7 +194,8 @@ mod tests {
         }
         assert!(refreshes.len() < 20, "{refreshes:?}");
         assert!(refreshes.windows(2).skip(2).all(|pair| pair[1] - pair[0] >= 4), "{refreshes:?}");
-        // In the midst of its quiet time the token ends: the first other call that was good with it finds out.
+        // In the midst of its quiet time the token ends: the first other call that was good with it
+        // finds out.
         let now = MINUTE * refreshes[refreshes.len() - 1] + Duration::from_secs(1);
         assert!(!rejections.is_worth_refresh(generation, forbidden, false, now));
         assert!(rejections.is_worth_refresh(generation, usual, true, now));

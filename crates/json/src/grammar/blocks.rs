@@ -1,9 +1,11 @@
 //! Checks blocks of 64 bytes within an array or object without a loop over tokens.
 //!
-//! Each byte has one bit in a word. The bytes that may follow a token depend on the token; after a comma, and after a string that
-//! follows one, also on the container. So all tokens of one kind are compared with their successors at once, in one or two
-//! operations on a word. Only brackets are processed one by one: between two of them, all commas are in the same container.
-//! A string is one run of bits. Adding the bit at its start carries to its end, which marks ends by the token before the start.
+//! Each byte has one bit in a word. The bytes that may follow a token depend on the token; after a
+//! comma, and after a string that follows one, also on the container. So all tokens of one kind are
+//! compared with their successors at once, in one or two operations on a word. Only brackets are
+//! processed one by one: between two of them, all commas are in the same container. A string is one
+//! run of bits. Adding the bit at its start carries to its end, which marks ends by the token
+//! before the start.
 
 use super::super::reader::is_blank;
 use super::super::scan::{Classes, Scan, Task, escaped};
@@ -15,7 +17,8 @@ pub(super) const BLOCK_BYTES: usize = 64;
 /// Minimum length of the rest of a chunk that is checked as a padded block.
 pub(super) const TAIL_BYTES: usize = 16;
 
-/// Maximum length of a number that is checked across the end of a block. A longer one is checked byte by byte.
+/// Maximum length of a number that is checked across the end of a block. A longer one is checked
+/// byte by byte.
 const BARE_MAX: usize = 1024;
 
 /// Checks as many valid blocks as there are from `at`. Returns the position after them.
@@ -25,8 +28,9 @@ pub(super) struct Blocks<'a> {
     pub at: usize,
 }
 
-/// The state after a block. In a word, the last bit tells whether the last token of the block is of that kind. The container decides
-/// what may follow a comma or an opening bracket; the next block reads it from the grammar.
+/// The state after a block. In a word, the last bit tells whether the last token of the block is of
+/// that kind. The container decides what may follow a comma or an opening bracket; the next block
+/// reads it from the grammar.
 #[derive(Clone, Copy, Default)]
 struct Pending {
     colon: u64,
@@ -210,7 +214,8 @@ impl Block<'_> {
         Some(Read { pending, len: BLOCK_BYTES })
     }
 
-    /// Checks the escapes whose second bytes are at `places`. No escape starts before the block, so `place` is never 0.
+    /// Checks the escapes whose second bytes are at `places`. No escape starts before the block, so
+    /// `place` is never 0.
     #[cold]
     fn escapes(self, places: u64) -> Option<()> {
         let mut places = places;
@@ -222,8 +227,8 @@ impl Block<'_> {
         Some(())
     }
 
-    /// Returns the bare bytes without the last number or literal, if it may continue after the block. Returns `None` if that one is
-    /// invalid, or its end is not in the chunk.
+    /// Returns the bare bytes without the last number or literal, if it may continue after the
+    /// block. Returns `None` if that one is invalid, or its end is not in the chunk.
     #[inline(always)]
     fn cut_scalar(self, bare: u64, starts: u64) -> Option<u64> {
         let len = bare.leading_ones();
@@ -239,7 +244,8 @@ impl Block<'_> {
         (is_one && scalar.len() < rest.len()).then_some(bare & before)
     }
 
-    /// Checks all numbers and literals. `bare` marks their bytes, `starts` their first bytes, `digits` their digits.
+    /// Checks all numbers and literals. `bare` marks their bytes, `starts` their first bytes,
+    /// `digits` their digits.
     #[inline(always)]
     fn bare_scalars(self, bare: u64, starts: u64, digits: u64, zero: u64) -> Option<()> {
         // Most numbers consist of digits without a leading zero.
@@ -299,7 +305,8 @@ struct Following {
 }
 
 impl Follow {
-    /// Returns the position of the first byte that is not white space after each of `tokens`, and at the start if `before` is 1.
+    /// Returns the position of the first byte that is not white space after each of `tokens`, and
+    /// at the start if `before` is 1.
     #[inline(always)]
     fn after(&self, tokens: u64, before: u64) -> Following {
         let next = tokens << 1 | before;
@@ -312,7 +319,8 @@ impl Follow {
     }
 }
 
-/// Returns the closing quotes of the strings that start at `starts`, and whether the string at the end of the block is one of them.
+/// Returns the closing quotes of the strings that start at `starts`, and whether the string at the
+/// end of the block is one of them.
 #[inline(always)]
 fn ends(strings: u64, starts: u64) -> (u64, bool) {
     let (carried, goes_on) = strings.overflowing_add(starts);
@@ -330,8 +338,9 @@ struct Brackets<'a> {
 }
 
 impl Brackets<'_> {
-    /// Opens and closes containers. Returns the position at which the outermost one closes, if it does; faults after it are ignored.
-    /// Returns `None`, without a change of `grammar`, if the block is invalid or too deep.
+    /// Opens and closes containers. Returns the position at which the outermost one closes, if it
+    /// does; faults after it are ignored. Returns `None`, without a change of `grammar`, if the
+    /// block is invalid or too deep.
     #[inline(always)]
     fn read(self, grammar: &mut Grammar) -> Option<Option<usize>> {
         let wrong_in = |after| if after == Next::AfterMember { self.in_object } else { self.in_array };

@@ -1,14 +1,15 @@
 //! Checks the grammar of RFC 8259 and the depth of a text, over chunks of any size.
 //!
-//! It does not check UTF-8 ([`Utf8Checker`](crate::Utf8Checker)), duplicate names, lone surrogates, which the grammar allows, or the
-//! length of scalars. The [`Reader`](crate::Reader) checks all of these and reports what it reads, but takes ten times as long.
-//! Tests compare both.
+//! It does not check UTF-8 ([`Utf8Checker`](crate::Utf8Checker)), duplicate names, lone surrogates,
+//! which the grammar allows, or the length of scalars. The [`Reader`](crate::Reader) checks all of
+//! these and reports what it reads, but takes ten times as long. Tests compare both.
 //!
 //! Decisions to know before editing:
 //!
-//! - [`Grammar::byte`] implements the grammar, one byte at a time, and reports every error. [`Blocks`] is a fast path for 64 valid
-//!   bytes: it compares classes of bytes with the bytes after them, and processes only brackets one by one. It leaves invalid
-//!   blocks and cut scalars to `byte`.
+//! - [`Grammar::byte`] implements the grammar, one byte at a time, and reports every error.
+//!   [`Blocks`] is a fast path for 64 valid bytes: it compares classes of bytes with the bytes
+//!   after them, and processes only brackets one by one. It leaves invalid blocks and cut scalars
+//!   to `byte`.
 //! - The start of a value sets the state after the value, so the end of a value needs no work.
 
 mod blocks;
@@ -167,8 +168,8 @@ impl Grammar {
         })
     }
 
-    /// Reads from the end of a scalar, or the start of the text, to the next scalar or the end of the text. Returns `None` if `text` is
-    /// invalid or ends before.
+    /// Reads from the end of a scalar, or the start of the text, to the next scalar or the end of
+    /// the text. Returns `None` if `text` is invalid or ends before.
     pub fn feed_to_scalar(&mut self, text: &[u8]) -> Option<Gap> {
         for (at, byte) in text.iter().enumerate() {
             let is_value = matches!(self.next, Next::Value | Next::ValueOrEnd);
@@ -242,7 +243,8 @@ impl Grammar {
         self.read_by(scan, chunk, false).map(drop)
     }
 
-    /// [`Grammar::feed_by`] up to the end of the outermost array or object. Returns its position if it is in this chunk.
+    /// [`Grammar::feed_by`] up to the end of the outermost array or object. Returns its position if
+    /// it is in this chunk.
     ///
     /// # Errors
     /// See [`Grammar::feed`].
@@ -469,8 +471,8 @@ impl Task for Chunk<'_> {
             if at == before && grammar.inside == Inside::String {
                 at = scan.enter(Text { chunk, at });
             }
-            // Reads escapes, cut scalars and short rests byte by byte. After an invalid block, retrying from each of its bytes would check
-            // the same bytes up to 64 times.
+            // Reads escapes, cut scalars and short rests byte by byte. After an invalid block,
+            // retrying from each of its bytes would check the same bytes up to 64 times.
             let again_from = if at == before && !grammar.open.is_empty() { at + BLOCK_BYTES } else { at };
             while !is_end(grammar)
                 && let Some(byte) = chunk.get(at)

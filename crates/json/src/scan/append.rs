@@ -2,8 +2,8 @@
 
 #![expect(unsafe_code, reason = "writes into the spare room of a vector")]
 
-/// Appends the first `len` bytes of `window`, at most all of it. A copy of fixed length costs less than one of variable length, and
-/// most appended texts are short.
+/// Appends the first `len` bytes of `window`, at most all of it. A copy of fixed length costs less
+/// than one of variable length, and most appended texts are short.
 #[inline(always)]
 pub fn append_start<const N: usize>(out: &mut Vec<u8>, window: &[u8; N], len: usize) {
     if out.capacity() - out.len() < N {
@@ -30,7 +30,8 @@ pub fn append_starts<const N: usize, const M: usize>(
         out.reserve(N + M);
     }
     let first_len = first_len.min(N);
-    // SAFETY: as in `append_start`, with `N + M` bytes; the second window starts at most `N` bytes after the end.
+    // SAFETY: as in `append_start`, with `N + M` bytes; the second window starts at most `N` bytes
+    // after the end.
     unsafe {
         let end = out.as_mut_ptr().add(out.len());
         first.as_ptr().copy_to_nonoverlapping(end, N);

@@ -1,22 +1,24 @@
-//! Finds JSON structure many bytes at a time: the ends of strings and bare scalars, and the quotes, backslashes and brackets in
-//! blocks of 64 bytes.
+//! Finds JSON structure many bytes at a time: the ends of strings and bare scalars, and the quotes,
+//! backslashes and brackets in blocks of 64 bytes.
 //!
-//! All `unsafe` code on the path of bodies is in this folder: one file per instruction set, one for windows and one for appending.
-//! Every `unsafe` block relies on these conditions:
+//! All `unsafe` code on the path of bodies is in this folder: one file per instruction set, one for
+//! windows and one for appending. Every `unsafe` block relies on these conditions:
 //!
 //! 1. *The processor has the instructions.* Only `Avx2::detect` creates an `Avx2`, after
 //!    `is_x86_feature_detected!` found all features that its methods use. Its field is private,
 //!    so other code cannot create one. A method with `self` may use the features.
 //!    SSE2 is part of every x86-64 processor.
-//! 2. *Reads stay inside the slice.* Pointers come from `as_ptr` of a slice or an array reference whose
-//!    length was checked, in the line above or by its type, to be at least the width of the load. All loads are unaligned.
+//! 2. *Reads stay inside the slice.* Pointers come from `as_ptr` of a slice or an array reference
+//!    whose length was checked, in the line above or by its type, to be at least the width of the
+//!    load. All loads are unaligned.
 //! 3. *No pointer is written through*, except for the spare capacity of a vector in `append.rs`.
 //!
 //! The portable level has no `unsafe`. Tests compare all other levels with it, over random bytes and
 //! every alignment; `tests/sanitizers.sh` runs them under the address sanitizer.
 
-/// Searches windows of `$width` bytes from `$at` for marks of `$scan.$marks`. Evaluates to the position where less than a window is
-/// left. It uses no closures, because they would be compiled without the features of the enclosing function.
+/// Searches windows of `$width` bytes from `$at` for marks of `$scan.$marks`. Evaluates to the
+/// position where less than a window is left. It uses no closures, because they would be compiled
+/// without the features of the enclosing function.
 #[cfg(target_arch = "x86_64")]
 macro_rules! find {
     ($bytes:ident, $at:ident, $width:literal, $scan:ident.$marks:ident) => {{
@@ -162,15 +164,15 @@ pub trait Scan: Copy {
     /// or the length.
     fn text_break(self, bytes: &[u8], at: usize) -> usize;
 
-    /// Returns the position of the first byte from `at` that cannot be part of a number or literal: white space,
-    /// a control character, a structural byte or a quote; or the length.
+    /// Returns the position of the first byte from `at` that cannot be part of a number or literal:
+    /// white space, a control character, a structural byte or a quote; or the length.
     fn bare_end(self, bytes: &[u8], at: usize) -> usize;
 
     /// The number of bytes that [`Scan::text_len`] and [`Scan::digits_len`] read, at most [`WORD_BYTES`].
     const STEP: usize;
 
-    /// Returns the number of bytes before the first quote, backslash or control character; [`Scan::STEP`] or more
-    /// if there is none in the first [`Scan::STEP`] bytes.
+    /// Returns the number of bytes before the first quote, backslash or control character;
+    /// [`Scan::STEP`] or more if there is none in the first [`Scan::STEP`] bytes.
     fn text_len(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
     /// Returns the number of digits in the same way.
@@ -260,8 +262,8 @@ pub fn run<T: Task>(level: Level, task: T) -> T::Output {
     task.run(Portable)
 }
 
-/// Returns the escaped bytes of a block, and whether the first byte after it is escaped. `first_escaped`: whether the
-/// first byte of the block is.
+/// Returns the escaped bytes of a block, and whether the first byte after it is escaped.
+/// `first_escaped`: whether the first byte of the block is.
 #[inline(always)]
 pub fn escaped(backslash: u64, first_escaped: bool) -> (u64, bool) {
     if backslash == 0 {

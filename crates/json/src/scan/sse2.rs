@@ -1,4 +1,5 @@
-//! The way of scanning for every x86-64 processor. The numbers in brackets refer to the list in the module above.
+//! The way of scanning for every x86-64 processor. The numbers in brackets refer to the list in the
+//! module above.
 
 #![expect(unsafe_code, reason = "instructions of the processor")]
 

@@ -1,5 +1,5 @@
-//! Windows of a fixed width into bytes, each for one question about the end. The numbers in brackets refer to the list in the
-//! module above.
+//! Windows of a fixed width into bytes, each for one question about the end. The numbers in
+//! brackets refer to the list in the module above.
 
 #![expect(unsafe_code, reason = "a window whose bounds were checked once")]
 
@@ -24,8 +24,8 @@ impl<'b, const N: usize> Windows<'b, N> {
         if at >= self.places {
             return None;
         }
-        // SAFETY: `at` is below `len + 1 - N`, so that `at + N` is at most the length of the slice (2); arrays of bytes
-        // need no alignment.
+        // SAFETY: `at` is below `len + 1 - N`, so that `at + N` is at most the length of the slice
+        // (2); arrays of bytes need no alignment.
         Some(unsafe { &*self.bytes.as_ptr().add(at).cast::<[u8; N]>() })
     }
 }

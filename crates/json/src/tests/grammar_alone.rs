@@ -1,4 +1,5 @@
-//! The grammar alone, held against the reader and against an independent one, at every level and however the text is cut.
+//! The grammar alone, held against the reader and against an independent one, at every level and
+//! however the text is cut.
 
 use super::super::reader::{Container, Scalar};
 use super::super::scan::{self, Level, Scan, Task};
@@ -35,7 +36,8 @@ fn checked(text: &[u8], size: usize, level: Level, depth: usize) -> Result<(), E
         .map_err(|error| error.kind)
 }
 
-/// The one verdict of all levels and cuts. What is wrong is the same, too, but for bare scalars: a block sees them whole.
+/// The one verdict of all levels and cuts. What is wrong is the same, too, but for bare scalars: a
+/// block sees them whole.
 pub(super) fn accepts(text: &[u8], depth: usize) -> bool {
     let by_byte = checked(text, 1, Level::Portable, depth).is_ok();
     for level in Level::ALL {

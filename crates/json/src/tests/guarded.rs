@@ -1,5 +1,5 @@
-//! Bytes that end where memory ends: behind them lies a page that nobody may read, so that a way of scanning that looks one
-//! byte too far ends the test there and then.
+//! Bytes that end where memory ends: behind them lies a page that nobody may read, so that a way of
+//! scanning that looks one byte too far ends the test there and then.
 
 #![expect(unsafe_code, reason = "maps a page that nobody may read")]
 
@@ -30,7 +30,8 @@ impl Guarded {
     /// The same bytes, the last of them at the end of the page.
     pub(crate) fn at_the_end(&mut self, bytes: &[u8]) -> &[u8] {
         assert!(bytes.len() <= self.page_bytes);
-        // SAFETY: so many bytes are left of the first page, which is mapped, can be written and is borrowed for this.
+        // SAFETY: so many bytes are left of the first page, which is mapped, can be written and is
+        // borrowed for this.
         unsafe {
             let place = self.start.add(self.page_bytes - bytes.len());
             ptr::copy_nonoverlapping(bytes.as_ptr(), place, bytes.len());

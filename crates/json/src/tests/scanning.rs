@@ -18,7 +18,8 @@ struct Answers {
     classes: Vec<Classes>,
     blanks: Vec<u64>,
     prefixes: Vec<u64>,
-    /// By window: the first byte that is no text and the first that is no digit among the bytes that are looked at.
+    /// By window: the first byte that is no text and the first that is no digit among the bytes
+    /// that are looked at.
     starts: Vec<(usize, usize)>,
     /// Whether the beginning of a text stands at a place, for texts of all lengths.
     words: Vec<bool>,

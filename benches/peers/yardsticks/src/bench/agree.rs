@@ -1,5 +1,6 @@
-//! Before anything is measured: every peer answers every call rightly, all that translate give the same JSON, and what reaches
-//! the upstream is the same. Who does less than the others is not measured beside them.
+//! Before anything is measured: every peer answers every call rightly, all that translate give the
+//! same JSON, and what reaches the upstream is the same. Who does less than the others is not
+//! measured beside them.
 
 use super::calls::Call;
 use super::peers::Running;
@@ -35,7 +36,8 @@ pub fn await_ready(running: &mut Running) -> Result<()> {
     }
 }
 
-/// Checks that the peers agree on the calls that are to be measured, and that they call the service as it is said.
+/// Checks that the peers agree on the calls that are to be measured, and that they call the service
+/// as it is said.
 pub fn check(peers: &[Running], transport: Transport, calls: &[Call], fixture: &Fixture) -> Result<()> {
     for call in COMPARED.into_iter().filter(|call| calls.contains(call)) {
         // By what is passed and what is translated, then by request.

@@ -1,4 +1,5 @@
-//! What is asked of the peers: the same call in both versions, since peers that pass bytes through are asked for the new one.
+//! What is asked of the peers: the same call in both versions, since peers that pass bytes through
+//! are asked for the new one.
 
 use super::peers::{Peer, Running};
 use crate::bodies::VARIED;

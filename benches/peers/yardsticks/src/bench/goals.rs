@@ -1,5 +1,5 @@
-//! What was aimed at, beside what was measured: for each measure a value that is good and one that is the goal. The one place for
-//! both; tables and JSON read them here.
+//! What was aimed at, beside what was measured: for each measure a value that is good and one that
+//! is the goal. The one place for both; tables and JSON read them here.
 
 use super::calls::Call;
 use super::measure::{Cell, Sample};

@@ -1,5 +1,6 @@
-//! What becomes of the gateway as work grows: more connections, more operations in a pack, more clients. For each size the time
-//! until it serves, CPU per request, latency and memory; between the two largest sizes the exponent by which each grows.
+//! What becomes of the gateway as work grows: more connections, more operations in a pack, more
+//! clients. For each size the time until it serves, CPU per request, latency and memory; between
+//! the two largest sizes the exponent by which each grows.
 
 use super::calls::{Call, call_with};
 use super::measure::{Sample, Setting, Span, measure_requests};

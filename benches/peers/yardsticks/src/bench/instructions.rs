@@ -1,9 +1,10 @@
-//! Counts what one call costs the gateway: instructions, allocations, system calls on sockets and lines of code touched. The
-//! real program runs under callgrind, which counts the tasks of tokio alone (the connections, and what they spawn), so that
-//! start-up and the other threads do not count. Counters are dumped before and after a known number of calls.
+//! Counts what one call costs the gateway: instructions, allocations, system calls on sockets and
+//! lines of code touched. The real program runs under callgrind, which counts the tasks of tokio
+//! alone (the connections, and what they spawn), so that start-up and the other threads do not
+//! count. Counters are dumped before and after a known number of calls.
 //!
-//! Counts repeat within 1 % where times on a shared machine do not repeat within 10 %: `benches/instructions/run` fails on a call
-//! that exceeds its budget.
+//! Counts repeat within 1 % where times on a shared machine do not repeat within 10 %:
+//! `benches/instructions/run` fails on a call that exceeds its budget.
 
 use super::agree::await_ready;
 use super::calls::Call;
@@ -24,15 +25,15 @@ use std::time::Duration;
 
 /// Connections that calls are spread over.
 const CONNECTIONS: usize = 8;
-/// Comparisons of the shadow come after the answers: the process has done them when it uses less than `QUIET` of a core in
-/// `LOOK`.
+/// Comparisons of the shadow come after the answers: the process has done them when it uses less
+/// than `QUIET` of a core in `LOOK`.
 const LOOK: Duration = Duration::from_millis(400);
 const QUIET: Duration = Duration::from_millis(20);
 const LOOKS_MAX: u32 = 60;
 /// Calls before the first dump: connections, pools and learned layouts are there then.
 const WARM_UP: u64 = 64;
-/// Parts that the calls of a kind are counted in. The median counts: what the gateway does every few seconds, such as storing
-/// usage, falls into one or two of them.
+/// Parts that the calls of a kind are counted in. The median counts: what the gateway does every
+/// few seconds, such as storing usage, falls into one or two of them.
 const PARTS: u64 = 5;
 /// The functions whose callees are counted: tokio polls each task through one of them.
 const COUNTED: &str = "tokio::runtime::task::raw::poll*";
@@ -78,7 +79,8 @@ struct Kind {
     set_up: SetUp,
     /// Calls between two dumps.
     calls: u64,
-    /// By how much the instructions may exceed the budget, as a share of it: more than twice what repeated runs differ by.
+    /// By how much the instructions may exceed the budget, as a share of it: more than twice what
+    /// repeated runs differ by.
     tolerance: f64,
 }
 
@@ -272,8 +274,9 @@ struct Profile {
 }
 
 impl Profile {
-    /// Reads a file in the format of callgrind's manual, section 3 ("Callgrind Format Specification"), with neither names nor
-    /// positions compressed and with instructions as positions.
+    /// Reads a file in the format of callgrind's manual, section 3 ("Callgrind Format
+    /// Specification"), with neither names nor positions compressed and with instructions as
+    /// positions.
     fn parse(text: &str) -> Self {
         let mut profile = Self::default();
         let mut lines: HashSet<(&str, u64)> = HashSet::new();

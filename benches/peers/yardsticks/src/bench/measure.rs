@@ -40,8 +40,8 @@ pub struct Sample {
     pub per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// Share of the time for which the peer was ready to run and its core was not free: above some percent, the machine was
-    /// not quiet, or the peer's own threads were in each other's way.
+    /// Share of the time for which the peer was ready to run and its core was not free: above some
+    /// percent, the machine was not quiet, or the peer's own threads were in each other's way.
     pub waited: f64,
     /// `VmHWM` over all processes of the peer, counted from the beginning of the measurement.
     pub peak_bytes: u64,

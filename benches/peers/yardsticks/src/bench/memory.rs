@@ -1,5 +1,6 @@
-//! What a peer's processes keep in memory: idle, under many connections, while readers stall, while large bodies pass. Each number
-//! is taken from a process of its own, since none gives back all that it once had.
+//! What a peer's processes keep in memory: idle, under many connections, while readers stall, while
+//! large bodies pass. Each number is taken from a process of its own, since none gives back all
+//! that it once had.
 
 use super::agree::await_ready;
 use super::calls::{Call, call_of};

@@ -1,5 +1,6 @@
-//! The run: peers are started side by side on the first core, the fixture and the load generator have the second one; each peer is
-//! measured for a short while in turn, round after round, so that what disturbs the machine disturbs all of them.
+//! The run: peers are started side by side on the first core, the fixture and the load generator
+//! have the second one; each peer is measured for a short while in turn, round after round, so that
+//! what disturbs the machine disturbs all of them.
 
 mod agree;
 mod calls;
@@ -52,10 +53,12 @@ pub struct Options {
     /// Rounds; the tables show medians over them. Those with large bodies are three at most
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Minutes that all of it should take: measurements become as short as that needs, a third of a second at least
+    /// Minutes that all of it should take: measurements become as short as that needs, a third of a
+    /// second at least
     #[arg(long)]
     minutes: Option<f64>,
-    /// How far away the service is, in each direction, as `0.5ms`: calls go through a relay that holds them so long
+    /// How far away the service is, in each direction, as `0.5ms`: calls go through a relay that
+    /// holds them so long
     #[arg(long, value_parser = milliseconds)]
     delay: Option<Duration>,
     /// Requests per second of the open loop
@@ -167,7 +170,8 @@ pub fn run(options: Options) -> Result<()> {
 /// Who takes part in a tiny run in any case.
 const TINY: [Peer; 3] = [Peer::Hyper, Peer::Gateway, Peer::Value];
 
-/// Who is measured, and who could not be had, with the reason. A tiny run takes of others who is there already.
+/// Who is measured, and who could not be had, with the reason. A tiny run takes of others who is
+/// there already.
 fn peers(options: &Options, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
     let others = |peer: &Peer| {
         options.tiny && !TINY.contains(peer) && options.peers.is_empty() && peer.obtain(site).is_err()
@@ -177,7 +181,8 @@ fn peers(options: &Options, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
     obtain(asked.into_iter().filter(|peer| !others(peer) && !plain(peer)).collect(), site)
 }
 
-/// Starts the peers that a transport is for, checks that they agree, and measures them in all settings of that transport.
+/// Starts the peers that a transport is for, checks that they agree, and measures them in all
+/// settings of that transport.
 fn measure_group(
     settings: &[Setting],
     peers: &[Peer],
@@ -265,8 +270,8 @@ fn site(
 const WARM: Duration = Duration::from_millis(300);
 /// The shortest measurement that says something.
 const MEASURED_MIN: Duration = Duration::from_millis(333);
-/// What a run takes beside its measurements: a start with its checks for each transport, a peer's large bodies, memory with its
-/// quiet, a peer's memory, and the shadow's gateways.
+/// What a run takes beside its measurements: a start with its checks for each transport, a peer's
+/// large bodies, memory with its quiet, a peer's memory, and the shadow's gateways.
 const START: Duration = Duration::from_secs(8);
 const LARGE_BODY: Duration = Duration::from_millis(1500);
 const MEMORY: Duration = Duration::from_secs(40);

@@ -1,4 +1,5 @@
-//! Who is measured, how each is had, configured and started. What a peer is told is in `../configs`, as a user would write it.
+//! Who is measured, how each is had, configured and started. What a peer is told is in
+//! `../configs`, as a user would write it.
 
 use super::process::Process;
 use super::transport::Transport;
@@ -56,7 +57,8 @@ pub struct Site {
     pub core: Option<usize>,
     /// Cores that a peer may use.
     pub workers: usize,
-    /// The command and its arguments that the gateway runs under, such as a profiler; most often there is none.
+    /// The command and its arguments that the gateway runs under, such as a profiler; most often
+    /// there is none.
     pub wrapper: Vec<String>,
     pub install: bool,
 }
@@ -84,7 +86,8 @@ impl Peer {
         self.is_gateway() || self.holds_bodies()
     }
 
-    /// Whether it makes a document of every body, so that large ones in number are more than a machine can take.
+    /// Whether it makes a document of every body, so that large ones in number are more than a
+    /// machine can take.
     pub fn holds_bodies(self) -> bool {
         matches!(self, Self::Value | Self::Lua | Self::LuaDuties | Self::Node)
     }
@@ -303,7 +306,8 @@ impl Site {
         Ok(command("/usr/sbin/nginx", ["-p".into(), self.folder.clone(), "-c".into(), file]))
     }
 
-    /// Starts a gateway behind which both versions live: the fixture as the old one, a candidate as the new one.
+    /// Starts a gateway behind which both versions live: the fixture as the old one, a candidate as
+    /// the new one.
     pub fn start_dual(&self, name: &str, candidate: SocketAddr, phase: &str) -> Result<Running> {
         let (address, candidate) = (free_port()?, candidate.to_string());
         let words = [("candidate", candidate.as_str()), ("phase", phase)];
@@ -398,7 +402,8 @@ impl Site {
     }
 }
 
-/// A template with its places (`{place}`) filled in. A line that begins with `{?condition}` is there under that condition only.
+/// A template with its places (`{place}`) filled in. A line that begins with `{?condition}` is
+/// there under that condition only.
 fn filled(template: &str, conditions: &[&str], words: &[(&str, &str)]) -> String {
     let line = |line: &str| {
         let text = line.trim_start();

@@ -16,7 +16,8 @@ pub struct Process {
 }
 
 impl Process {
-    /// Starts a command bound to a core (if one is named), its output going to a file. It is told to end when we do.
+    /// Starts a command bound to a core (if one is named), its output going to a file. It is told
+    /// to end when we do.
     pub fn start(command: &Command, core: Option<usize>, log: &Path) -> Result<Self> {
         let mut words = vec!["setpriv".to_owned(), "--pdeathsig".to_owned(), "TERM".to_owned()];
         if let Some(core) = core {
@@ -138,7 +139,8 @@ pub struct Spent {
 }
 
 impl Cpu {
-    /// What was spent since an earlier moment. Threads that ended meanwhile are left out; those of a proxy end after idling.
+    /// What was spent since an earlier moment. Threads that ended meanwhile are left out; those of
+    /// a proxy end after idling.
     pub fn since(&self, earlier: &Cpu) -> Spent {
         let sum = |at: usize| {
             let spent = self.threads.iter().map(|(thread, now)| {

@@ -1,6 +1,7 @@
-//! What clients notice of a dual run: the same calls, answered by the old version, without a shadow and with one whose candidate is
-//! well, slow, dead or endless. Six gateways stand side by side and are measured in turn; two of them have no shadow, and what
-//! differs between these two is what the measurement itself makes of nothing.
+//! What clients notice of a dual run: the same calls, answered by the old version, without a shadow
+//! and with one whose candidate is well, slow, dead or endless. Six gateways stand side by side and
+//! are measured in turn; two of them have no shadow, and what differs between these two is what the
+//! measurement itself makes of nothing.
 
 use super::agree::await_ready;
 use super::measure::median;

@@ -1,5 +1,5 @@
-//! How a peer is spoken to and how it speaks to the service: in the clear, as tests and sidecars have it, or over TLS, as production
-//! has it.
+//! How a peer is spoken to and how it speaks to the service: in the clear, as tests and sidecars
+//! have it, or over TLS, as production has it.
 
 use super::peers::Peer;
 use crate::fixture::Wire;

@@ -173,8 +173,9 @@ struct PairBody<'a> {
 }
 
 impl PairHeads<'_> {
-    /// Makes the call of a pair from a request with this body, as a [`Run`] does at its start, for those who read the reply
-    /// themselves. `served` is the side of the route; `salt` tells boundaries of bodies of parts apart.
+    /// Makes the call of a pair from a request with this body, as a [`Run`] does at its start, for
+    /// those who read the reply themselves. `served` is the side of the route; `salt` tells
+    /// boundaries of bodies of parts apart.
     pub fn next(
         &self,
         served: SideId,

@@ -90,8 +90,8 @@ enum Wrote {
 }
 
 impl Closing<'_> {
-    /// Appends `items`. `begun`: whether their object has a member already. Returns [`Wrote::Nothing`] if a needed item is
-    /// missing.
+    /// Appends `items`. `begun`: whether their object has a member already. Returns
+    /// [`Wrote::Nothing`] if a needed item is missing.
     fn items(&self, items: &[Close], begun: bool, out: &mut Vec<u8>) -> Result<Wrote, Fault> {
         let (mut begun, mut all, mut is_complete) = (begun, Wrote::Empty, true);
         for item in items {
@@ -197,15 +197,16 @@ impl Closing<'_> {
         Ok(found.map_err(|error| self.moved(error))?.map(|place| &captured[place]))
     }
 
-    /// Errors in captured text are reported at the end of the object, because the position of the capture is not stored.
+    /// Errors in captured text are reported at the end of the object, because the position of the
+    /// capture is not stored.
     fn moved(&self, error: switchback_json::Error) -> Fault {
         fault::json(self.offset, error.kind)
     }
 }
 
 impl Held {
-    /// Appends the conversion of `text`, which starts at `offset` of the body, and returns whether there is one. If not, the caller
-    /// truncates the output.
+    /// Appends the conversion of `text`, which starts at `offset` of the body, and returns whether
+    /// there is one. If not, the caller truncates the output.
     pub(super) fn run(
         &self,
         text: &[u8],

@@ -1,4 +1,5 @@
-//! The text between two scalars with the work of the machine on it. [`super::learned`] connects edges to an automaton.
+//! The text between two scalars with the work of the machine on it. [`super::learned`] connects
+//! edges to an automaton.
 
 use super::frame::{FrameKind, Member};
 use super::names::NameId;

@@ -1,5 +1,5 @@
-//! Errors of the machine. They are boxed to keep results small on the hot path; [`Machine::locate`](super::machine::Machine::locate)
-//! adds the position.
+//! Errors of the machine. They are boxed to keep results small on the hot path;
+//! [`Machine::locate`](super::machine::Machine::locate) adds the position.
 
 use crate::translate::Cause;
 use switchback_json::{Error, ErrorKind, Limit};

@@ -1,5 +1,5 @@
-//! The machine that runs a program over chunks: a stack of open objects and arrays, and a state that determines the next token.
-//! It can stop after any byte.
+//! The machine that runs a program over chunks: a stack of open objects and arrays, and a state
+//! that determines the next token. It can stop after any byte.
 
 use super::edge::{EdgeId, NO_EDGE};
 use super::fault::{self, Fault};
@@ -47,15 +47,17 @@ pub(super) struct Machine {
 #[derive(Debug, Default)]
 pub(super) struct Stack {
     pub frames: Vec<Frame>,
-    /// For each open object whose plan has more than 64 members: the rest of [`Frame::seen`], then the rest of
-    /// [`Frame::withdrawn`].
+    /// For each open object whose plan has more than 64 members: the rest of [`Frame::seen`], then
+    /// the rest of [`Frame::withdrawn`].
     pub bits: Vec<u64>,
-    /// Captured values of the open objects. The slots from `slots_used` on are free; they keep their buffers for reuse.
+    /// Captured values of the open objects. The slots from `slots_used` on are free; they keep
+    /// their buffers for reuse.
     pub slots: Vec<Slot>,
     pub slots_used: usize,
 }
 
-/// The learned layout that the body is compared with. The first change copies it, because other bodies share it.
+/// The learned layout that the body is compared with. The first change copies it, because other
+/// bodies share it.
 #[derive(Debug)]
 pub(super) struct Layout {
     pub learned: Arc<Learned>,

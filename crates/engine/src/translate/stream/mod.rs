@@ -1,8 +1,9 @@
-//! Translates bodies while they are streamed: a [`Program`] runs over chunks of any size and writes the other side's text, mostly
-//! as spans of the input. It builds no tree. Captured members and values of conversions are buffered as bytes, up to a bound.
+//! Translates bodies while they are streamed: a [`Program`] runs over chunks of any size and writes
+//! the other side's text, mostly as spans of the input. It builds no tree. Captured members and
+//! values of conversions are buffered as bytes, up to a bound.
 //!
-//! This module executes every [`ValueOp`](switchback_plan::ValueOp) over a stream. It handles neither heads and statuses nor ops
-//! over several bodies.
+//! This module executes every [`ValueOp`](switchback_plan::ValueOp) over a stream. It handles
+//! neither heads and statuses nor ops over several bodies.
 //!
 //! | Files | Purpose |
 //! |---|---|
@@ -14,15 +15,18 @@
 //!
 //! Decisions to know before editing:
 //!
-//! - The reference is [`document`](super::document()), and the output must equal its output byte for byte. Tests compare both over
-//!   generated documents, plans and cuts. Change the meaning of an op in the reference first.
-//! - The machine can stop after every byte. The fast path compares the text between two scalars with texts that the machine read
-//!   at the same position before, and repeats the machine's recorded work. It has no rules of its own. A text that is cut into
-//!   single bytes never takes the fast path, so tests that compare cuts compare both.
-//! - With [`Check::Grammar`], the machine checks the structure that it reads, and a [`Grammar`] the values that it skips. The fast
-//!   path accepts valid scalars only and leaves any other to the machine, which reports the error. With [`Check::Lenient`],
-//!   members and names are checked in objects that the plan rewrites, brackets and UTF-8 everywhere. A truncated text is always
-//!   an error.
+//! - The reference is [`document`](super::document()), and the output must equal its output byte
+//!   for byte. Tests compare both over generated documents, plans and cuts. Change the meaning of
+//!   an op in the reference first.
+//! - The machine can stop after every byte. The fast path compares the text between two scalars
+//!   with texts that the machine read at the same position before, and repeats the machine's
+//!   recorded work. It has no rules of its own. A text that is cut into single bytes never takes
+//!   the fast path, so tests that compare cuts compare both.
+//! - With [`Check::Grammar`], the machine checks the structure that it reads, and a [`Grammar`] the
+//!   values that it skips. The fast path accepts valid scalars only and leaves any other to the
+//!   machine, which reports the error. With [`Check::Lenient`], members and names are checked in
+//!   objects that the plan rewrites, brackets and UTF-8 everywhere. A truncated text is always an
+//!   error.
 
 mod close;
 mod edge;
@@ -58,11 +62,12 @@ use switchback_json::{Grammar, Limits, Utf8Checker};
 /// How much of a body is checked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Check {
-    /// The grammar of RFC 8259 and UTF-8. Duplicate names are found in objects whose names the plan reads. Limits apply as in
-    /// lenient reading.
+    /// The grammar of RFC 8259 and UTF-8. Duplicate names are found in objects whose names the plan
+    /// reads. Limits apply as in lenient reading.
     Grammar,
-    /// UTF-8, brackets, and the parts that the plan reads, for bodies of a trusted upstream. The limits on depth and total bytes
-    /// apply everywhere, the limit on names where names are read. Skipped values use no memory and are not counted.
+    /// UTF-8, brackets, and the parts that the plan reads, for bodies of a trusted upstream. The
+    /// limits on depth and total bytes apply everywhere, the limit on names where names are read.
+    /// Skipped values use no memory and are not counted.
     Lenient,
 }
 
@@ -73,7 +78,8 @@ pub struct Bounds {
     pub json: Limits,
     /// Maximum bytes of a value that is buffered until its object closes or until it is converted.
     pub capture_bytes: usize,
-    /// Maximum bytes of an object that is buffered to choose between alternatives, or to decide whether to write it.
+    /// Maximum bytes of an object that is buffered to choose between alternatives, or to decide
+    /// whether to write it.
     pub choice_bytes: usize,
     /// Maximum bytes of names in open objects, without the names of the plan and of the learned layout.
     pub names_bytes: usize,
@@ -130,8 +136,8 @@ impl Transcoder {
         self
     }
 
-    /// Translates the next chunk and returns the output that is ready. Returns the chunk itself if the plan changes no body.
-    /// After an error, every further call returns the same error.
+    /// Translates the next chunk and returns the output that is ready. Returns the chunk itself if
+    /// the plan changes no body. After an error, every further call returns the same error.
     pub fn push(&mut self, chunk: Bytes) -> Result<Bytes, TranslateError> {
         if self.program.is_identity() {
             self.run(&chunk, &mut Vec::new())?;
@@ -151,7 +157,8 @@ impl Transcoder {
         Ok(())
     }
 
-    /// Finishes the body and appends the rest of the output: null, if the plan writes no value. A truncated body is an error.
+    /// Finishes the body and appends the rest of the output: null, if the plan writes no value. A
+    /// truncated body is an error.
     pub fn finish(self, out: &mut Vec<u8>) -> Result<(), TranslateError> {
         if let Some(error) = self.failed {
             return Err(error);
@@ -193,7 +200,8 @@ impl Transcoder {
     }
 }
 
-/// Translates a captured value, whose text was checked when it was read. Appends to `out` and returns whether it wrote a value.
+/// Translates a captured value, whose text was checked when it was read. Appends to `out` and
+/// returns whether it wrote a value.
 fn translate_whole(
     program: &Arc<Program>,
     values: &Arc<Values>,

@@ -18,8 +18,8 @@ impl<S: Scan> Run<'_, S> {
         }
     }
 
-    /// Writes the comma before the element at `at`, unless it is the first one. Copies the comma of the chunk if there is one, so
-    /// that the span continues.
+    /// Writes the comma before the element at `at`, unless it is the first one. Copies the comma of
+    /// the chunk if there is one, so that the span continues.
     #[inline(always)]
     pub(super) fn begin_element(&mut self, at: usize) {
         if std::mem::replace(&mut self.top_mut().wrote, true) {

@@ -125,7 +125,8 @@ impl<S: Scan> Run<'_, S> {
         if len <= bound { Ok(()) } else { Err(fault::too_long(self.place(end))) }
     }
 
-    /// Converts a complete value. Writes the name or comma before it first, and removes it if the conversion yields no value.
+    /// Converts a complete value. Writes the name or comma before it first, and removes it if the
+    /// conversion yields no value.
     fn convert(&mut self, op: OpId, text: &[u8], end: usize) -> Result<(), Fault> {
         let Op::Held(held) = &self.program.ops[op as usize] else {
             return Ok(());

@@ -1,5 +1,6 @@
-//! The form of a [`ValueOp`] that a stream executes: ops in one table, names and texts ready to be compared and written, and slots for
-//! captured values that the walk of their object finds anyway. A program is compiled once per plan and shared by all bodies.
+//! The form of a [`ValueOp`] that a stream executes: ops in one table, names and texts ready to be
+//! compared and written, and slots for captured values that the walk of their object finds anyway.
+//! A program is compiled once per plan and shared by all bodies.
 
 use super::frame::OpId;
 use super::learned::Learned;
@@ -31,8 +32,8 @@ pub struct Program {
     layout_changes: AtomicU32,
 }
 
-/// An op as the machine runs it. `Held` buffers its value, because the machine must read it completely to know whether it writes
-/// one.
+/// An op as the machine runs it. `Held` buffers its value, because the machine must read it
+/// completely to know whether it writes one.
 #[derive(Debug)]
 pub(super) enum Op {
     Keep,
@@ -238,7 +239,8 @@ pub(super) struct Close {
 pub(super) enum Ending {
     /// Includes the comma and the name.
     Constant(Written),
-    /// The value of the slot after `prefix`, which includes the comma and the name; `absent` if the slot is empty.
+    /// The value of the slot after `prefix`, which includes the comma and the name; `absent` if the
+    /// slot is empty.
     Captured { prefix: Written, slot: u16, absent: Written },
 }
 
@@ -269,7 +271,8 @@ pub(super) struct Alternative {
 pub(super) enum Inner {
     Copy,
     Run(Arc<Program>),
-    /// An op that leads back to the op around it. Its program would be infinite, so the reference executes it.
+    /// An op that leads back to the op around it. Its program would be infinite, so the reference
+    /// executes it.
     Walk(ValueOp),
 }
 
@@ -492,8 +495,8 @@ fn constant_closing(close: &[Close]) -> Option<Box<[u8]>> {
     Some(text.into())
 }
 
-/// Captures a place below a walked member in a slot of its own, which the walk fills. Any other place is looked up in the text of
-/// the captured member.
+/// Captures a place below a walked member in a slot of its own, which the walk fills. Any other
+/// place is looked up in the text of the captured member.
 fn alternative<'p>(
     captured: &'p switchback_plan::Captured,
     plan: &'p ObjectOp,

@@ -71,8 +71,9 @@ impl Recording {
         self.events.push(Event::Close(wrote, at));
     }
 
-    /// Returns the first key and the operations. `text` starts after the scalar. `is_copied`: whether that scalar is copied.
-    /// `resume`: the position at which copying of the next scalar starts.
+    /// Returns the first key and the operations. `text` starts after the scalar. `is_copied`:
+    /// whether that scalar is copied. `resume`: the position at which copying of the next scalar
+    /// starts.
     pub(super) fn ops(self, text: &[u8], is_copied: bool, resume: Option<usize>) -> (FirstKey, Vec<EdgeOp>) {
         let offset = |at: usize| (at - self.start) as u8;
         let mut writer =
@@ -94,7 +95,8 @@ impl Recording {
                     (first_key, is_first) = (FirstKey { bit: 1 << id, at: offset(*at) }, false);
                     continue;
                 }
-                // A frame that the edge itself opens contains only names of the edge, so no check is needed at run time.
+                // A frame that the edge itself opens contains only names of the edge, so no check
+                // is needed at run time.
                 Event::See(id, _)
                     if *id < 64
                         && let Some(seen) = opened(&mut writer.ops) =>
@@ -153,8 +155,8 @@ enum From {
     At(usize),
 }
 
-/// Merges copied and written text. Written text that equals the text of the edge at that place is copied instead, which
-/// continues the span.
+/// Merges copied and written text. Written text that equals the text of the edge at that place is
+/// copied instead, which continues the span.
 struct Writer<'t> {
     text: &'t [u8],
     ops: Vec<EdgeOp>,

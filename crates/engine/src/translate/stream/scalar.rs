@@ -1,12 +1,13 @@
-//! Finds the end of a scalar for the fast path: of a short one in a window that is loaded already, of any other by scanning. An
-//! invalid scalar, or one that may continue in the next chunk, is left to the machine.
+//! Finds the end of a scalar for the fast path: of a short one in a window that is loaded already,
+//! of any other by scanning. An invalid scalar, or one that may continue in the next chunk, is left
+//! to the machine.
 
 use super::edge::GAP_BYTES;
 use switchback_json::scan::{Scan, Task, WORD_BYTES};
 use switchback_json::text::{check_number, escape_len};
 
-/// Length of the window after a scalar. It covers the text of an edge and the start of the next scalar, so that one bounds check
-/// suffices for both.
+/// Length of the window after a scalar. It covers the text of an edge and the start of the next
+/// scalar, so that one bounds check suffices for both.
 pub(super) const AHEAD_BYTES: usize = 2 * GAP_BYTES;
 
 /// The part of the chunk after a scalar, padded with zeros.

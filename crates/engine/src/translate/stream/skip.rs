@@ -1,5 +1,6 @@
-//! Skips one value over any number of chunks: a string up to its closing quote, a container by counting the brackets outside its
-//! strings. Square and curly brackets are counted separately, so a mismatch of their numbers is found.
+//! Skips one value over any number of chunks: a string up to its closing quote, a container by
+//! counting the brackets outside its strings. Square and curly brackets are counted separately, so
+//! a mismatch of their numbers is found.
 
 use switchback_json::Open;
 use switchback_json::scan::{self, Bracket, Scan, Task};
@@ -15,7 +16,8 @@ pub(super) enum Skip {
     Nested(Nested),
 }
 
-/// In a skipped number or literal. The length of literals is checked, because a truncated one must be an error.
+/// In a skipped number or literal. The length of literals is checked, because a truncated one must
+/// be an error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bare {
     /// Remaining bytes of a literal; `None` for numbers.
@@ -64,8 +66,8 @@ impl Skip {
         scan.enter(Over { skip: self, bytes, at, depth_left })
     }
 
-    /// Continues at `at`. A string starts after its opening quote, a container at its bracket. `depth_left` limits the open
-    /// brackets.
+    /// Continues at `at`. A string starts after its opening quote, a container at its bracket.
+    /// `depth_left` limits the open brackets.
     #[inline(always)]
     pub(super) fn over<S: Scan>(self, scan: S, bytes: &[u8], at: usize, depth_left: usize) -> Skipped {
         match self {

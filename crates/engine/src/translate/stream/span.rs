@@ -1,5 +1,5 @@
-//! Parts of the chunk that are copied to the output. Adjacent parts are joined into one span, so that a run of unchanged members
-//! costs one copy.
+//! Parts of the chunk that are copied to the output. Adjacent parts are joined into one span, so
+//! that a run of unchanged members costs one copy.
 
 use std::ops::Range;
 use switchback_json::scan::{Windows, append_start};
@@ -22,7 +22,8 @@ pub(super) fn flush(chunk: &[u8], span: &mut Range<usize>, out: &mut Vec<u8>) {
 pub(super) fn append(chunk: &[u8], start: usize, end: usize, out: &mut Vec<u8>) {
     let len = end - start;
     match Windows::<COPIED_AT_ONCE>::of(chunk).at(start) {
-        // Most spans are short. A copy of fixed length, truncated afterwards, is cheaper than a call to `memcpy`.
+        // Most spans are short. A copy of fixed length, truncated afterwards, is cheaper than a
+        // call to `memcpy`.
         Some(window) if len <= COPIED_AT_ONCE => {
             append_start(out, window, len);
         }

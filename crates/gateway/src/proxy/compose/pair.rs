@@ -95,7 +95,8 @@ impl Exchange<'_> {
         limits: json::Limits,
     ) -> Result<Result<Next, Fault>, GatewayError> {
         let request = Arc::clone(&self.request);
-        // The memory goes with the work: it is in use until the work ends, even when nobody waits for it any more.
+        // The memory goes with the work: it is in use until the work ends, even when nobody waits
+        // for it any more.
         let shares = std::mem::take(&mut self.shares);
         let work = move || {
             let (served, route) = (request.front.serves, request.route());

@@ -249,7 +249,8 @@ mod tests {
         waiting_files(parts, memory).1
     }
 
-    /// Files whose fields are kept, after the first of them has come; and then these parts, which wait to be read.
+    /// Files whose fields are kept, after the first of them has come; and then these parts, which
+    /// wait to be read.
     fn waiting_files(
         parts: &[(&str, usize)],
         memory: &Memory,

@@ -94,7 +94,8 @@ fn others() -> impl Strategy<Value = Others> {
     prop::sample::select(vec![Others::Drop, Others::Keep])
 }
 
-/// An object with some of the members of [`nested`] and others, in any order; those of `twice` in a thousand may have one twice.
+/// An object with some of the members of [`nested`] and others, in any order; those of `twice` in a
+/// thousand may have one twice.
 fn shuffled(depth: u32, twice: u32) -> BoxedStrategy<String> {
     let names =
         ["one", "two", "three", "a_name_of_some_length", "a_name_of_any_length", "isFirst", "isFourth"];

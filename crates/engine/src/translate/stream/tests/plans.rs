@@ -136,8 +136,8 @@ pub(super) fn op() -> impl Strategy<Value = ValueOp> {
 /// Stands, in generated ops, for what is to lead back.
 const BACK: &str = "\"back\"";
 
-/// The op with an [`Again`] in each place that is to lead back: to the innermost object or choice around it, of which it gets
-/// a part.
+/// The op with an [`Again`] in each place that is to lead back: to the innermost object or choice
+/// around it, of which it gets a part.
 fn lead_back(op: &ValueOp, around: Option<&Again>) -> ValueOp {
     match op {
         ValueOp::Constant(text) if **text == *BACK.as_bytes() => {

@@ -1,7 +1,8 @@
 //! JSONTestSuite through the transcoder, in every class, at several cuts and at every level; see
-//! [`switchback_json`]'s tests for its location. With a checked grammar, every class gives the verdict of the
-//! document reader on each text that the strict reader accepts. Lenient reading accepts all JSON and rejects broken structure; a
-//! class may accept a fault in a value that it does not read. A verdict does not depend on the cut.
+//! [`switchback_json`]'s tests for its location. With a checked grammar, every class gives the
+//! verdict of the document reader on each text that the strict reader accepts. Lenient reading
+//! accepts all JSON and rejects broken structure; a class may accept a fault in a value that it
+//! does not read. A verdict does not depend on the cut.
 
 #[path = "../../../../../json/src/tests/suite_cases.rs"]
 mod cases;
