@@ -55,7 +55,8 @@ use tokio_util::task::TaskTracker;
 /// #     pack: Arc<switchback_plan::Pack>,
 /// # ) -> Result<Gateway, Box<dyn std::error::Error + Send + Sync>> {
 /// let keys = KeyRing::parse(&[Secret::new(std::env::var("SEALING_KEY")?)])?;
-/// let store = Store::open("sqlite:/var/lib/gateway.db", keys, Clock::machine(), MissingStore::Create).await?;
+/// let file = "sqlite:/var/lib/gateway.db";
+/// let store = Store::open(file, keys, Clock::machine(), MissingStore::Create).await?;
 /// let server = TokenEndpoint::new(OAuth::at(
 ///     "https://login.example.com/authorize".parse()?,
 ///     "https://login.example.com/token".parse()?,

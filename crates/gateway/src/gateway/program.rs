@@ -113,16 +113,18 @@ impl ProgramSettings {
             }
             self.side(side)?;
         }
-        let is_there = |name: &str| self.services.iter().any(|service| service.name == name);
+        // A misspelt host is also missing, so unknown names are reported first.
         for service in &self.services {
-            let Some((side, host)) = service.name.split_once('/') else {
-                let side = &pack.sides[self.side(&service.name)?];
-                let missing = side.hosts.iter().find(|host| !is_there(&format!("{}/{host}", side.name)));
-                let Some(host) = missing else { continue };
-                return Err(BuildError::NoHost { side: side.name.clone(), host: host.clone() });
-            };
-            if !pack.sides[self.side(side)?].hosts.iter().any(|known| known == host) {
+            let (side, host) = service.name.split_once('/').unwrap_or((&service.name, ""));
+            let hosts = &pack.sides[self.side(side)?].hosts;
+            if !host.is_empty() && !hosts.iter().any(|known| known == host) {
                 return Err(BuildError::UnknownHost { side: side.to_owned(), host: host.to_owned() });
+            }
+        }
+        let is_there = |name: &str| self.services.iter().any(|service| service.name == name);
+        for side in pack.sides.iter().filter(|side| is_there(&side.name)) {
+            if let Some(host) = side.hosts.iter().find(|host| !is_there(&format!("{}/{host}", side.name))) {
+                return Err(BuildError::NoHost { side: side.name.clone(), host: host.clone() });
             }
         }
         Ok(())
