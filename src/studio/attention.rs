@@ -122,7 +122,7 @@ pub(super) fn of_the_process(is_leaving: bool, unpersisted: usize, reader: &Atte
     }
     if unpersisted > 0 {
         waiting.push(html! { li #todo-unpersisted { div.what { p {
-            strong { (count_noun(unpersisted as u64, "grant")) (reader.on_replica()) } " " @if unpersisted == 1 { "has its" } @else { "have their" } " newest tokens are in memory only: a restart before the store answers loses them."
+            strong { (count_noun(unpersisted as u64, "grant")) (reader.on_replica()) } " " @if unpersisted == 1 { "has its" } @else { "have their" } " newest tokens in memory only: a restart before the store answers loses them."
         } } } });
     }
     waiting
@@ -147,7 +147,7 @@ pub(super) fn of_the_pack(pack: &PackStatus, pack_seen: &str, reader: &Attention
     if !reload.needs_restart.is_empty() {
         waiting.push(html! {
             li #todo-restart { div.what { p {
-                strong { "A restart is pending" } (reader.on_replica()) ": changes of " code { (reload.needs_restart.join(", ")) } " take one."
+                strong { "A restart is pending" } (reader.on_replica()) ": changes of " code { (reload.needs_restart.join(", ")) } " need one."
             } } }
         });
     }

@@ -408,9 +408,9 @@ fn result(ran: &Ran) -> Markup {
                 @if ran.answered_by == "plans" { (answering(&ran.side, name, share.parse().ok())) } @else if ran.is_forwarded {
                     "The pack refuses this, so " (ran.side) "'s own service answers"
                     @if ran.needs_credential { " clients that have a credential for it" }
-                    ", unchanged; below is the answer without it."
+                    ", unchanged. The answer without that service is below."
                 } @else {
-                    "In this phase " (ran.answered_by) "'s own service answers, unchanged; below is what the mapping would have made of it."
+                    "In this phase " (ran.answered_by) "'s own service answers, unchanged. The result of the mapping is below."
                 }
                 " Verdict of the route: " (badge(tone(&ran.verdict), &ran.verdict)) " " (count_noun(ran.calls.len() as u64, "call")) "."
             }
@@ -545,7 +545,7 @@ fn reply_badge(call: &RanCall) -> Markup {
         "service" => badge(Tone::Busy, "live"),
         "recording" => badge(Tone::Quiet, "recorded"),
         "example" => badge(Tone::Quiet, "example"),
-        "contract" => badge(Tone::Quiet, "made of the contract"),
+        "contract" => badge(Tone::Quiet, "generated from the contract"),
         _ => badge(Tone::Bad, "no reply"),
     }
 }
@@ -666,7 +666,7 @@ fn what_if(said: &WhatIf) -> Markup {
         section.panel aria-labelledby="what-if-title" {
             header { h2 #what-if-title { "Changes by this text" } span.soft { "compared with the calls and answers that were recorded" } }
             p #what-if-sum {
-                "Of " (count_noun(said.exchanges as u64, "recorded exchange")) ", " (count(judged as u64)) " could be judged: "
+                "Of " (count_noun(said.exchanges as u64, "recorded exchange")) ", " (count(judged as u64)) " could be compared: "
                 strong { (count(said.same as u64)) " unchanged, " (count(changed as u64)) " changed" }
                 "; " (count(said.unknown as u64)) " unknown."
             }
@@ -717,12 +717,12 @@ mod tests {
     fn a_change_is_good_only_where_all_that_was_recorded_could_be_judged() {
         for (exchanges, same, unknown, sum, notice, is_good) in [
             (0, 0, 0, "Of 0 recorded exchanges, 0 could be compared", "No exchange is recorded", false),
-            (4, 0, 4, "0 could be judged: 0 unchanged, 0 changed; 4 unknown", "is unknown", false),
+            (4, 0, 4, "0 could be compared: 0 unchanged, 0 changed; 4 unknown", "is unknown", false),
             (
                 4,
                 3,
                 1,
-                "3 could be judged: 3 unchanged, 0 changed; 1 unknown",
+                "3 could be compared: 3 unchanged, 0 changed; 1 unknown",
                 "The others are unknown",
                 false,
             ),
@@ -748,7 +748,7 @@ mod tests {
         let changed = vec![group.clone(), group];
         let said =
             text(&what_if(&WhatIf { exchanges: 5, same: 2, unknown: 1, changed, ..WhatIf::default() }));
-        assert!(said.contains("4 could be judged: 2 unchanged, 2 changed; 1 unknown"), "{said}");
+        assert!(said.contains("4 could be compared: 2 unchanged, 2 changed; 1 unknown"), "{said}");
     }
 
     #[test]
@@ -815,12 +815,12 @@ mod tests {
             ),
             (
                 ran("translated", "v2", true, false),
-                "The pack refuses this request, so v2's own service answers, unchanged. The answer without that service is below.",
+                "The pack refuses this, so v2's own service answers, unchanged. The answer without that service is below.",
             ),
             (
                 ran("translated", "v2", true, true),
-                "The pack refuses this, so v2's own service answers clients that have a credential for it, unchanged; \
-                 below is the answer without it.",
+                "The pack refuses this, so v2's own service answers clients that have a credential for it, unchanged. \
+                 The answer without that service is below.",
             ),
         ] {
             let said = text(&result(&ran));

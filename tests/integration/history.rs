@@ -319,7 +319,7 @@ async fn every_verb_that_changes_something_leaves_an_entry() {
         ("client-rotate", vec!["client", "rotate", "gamma"], "token rotated"),
         ("client-credential", vec!["client", "credential", "gamma", &credential], "credential set"),
         ("client-sunset", vec!["client", "sunset", "gamma", "2999-01-01"], "sunset set"),
-        ("client-connect", vec!["client", "connect", "manager"], "connect link created"),
+        ("client-connect", vec!["client", "connect", "manager"], "connect link made"),
         ("client-retry", vec!["client", "retry", "manager"], "refresh requested"),
         ("client-revoke", vec!["client", "revoke", "gamma", "--yes"], "client revoked"),
         ("client-restore", vec!["client", "restore", "gamma"], "client restored"),

@@ -143,17 +143,16 @@ pub(super) fn consequences(info: &PhaseInfo, to: Phase, clients: &[ClientInfo]) 
                 .collect();
             lines.push(format!("A share of {} of the clients, selected by name, receives translated answers of the other side; the others are answered by {own}.", percent(share.part())));
             lines.push(match chosen.len() {
-                0 => format!(
-                    "Of the {} enrolled now that is none yet.",
-                    count_noun(living.len() as u64, "client")
-                ),
+                0 => {
+                    format!("Of the current {} none is selected.", count_noun(living.len() as u64, "client"))
+                }
                 n if n <= NAMED => format!(
-                    "Of the {} enrolled now these are: {}.",
+                    "Of the current {} these are: {}.",
                     count_noun(living.len() as u64, "client"),
                     chosen.join(", ")
                 ),
                 n => format!(
-                    "Of the {} enrolled now these are {n}, such as {}.",
+                    "Of the current {} these are {n}, such as {}.",
                     count_noun(living.len() as u64, "client"),
                     chosen[..NAMED].join(", ")
                 ),
@@ -263,10 +262,10 @@ mod tests {
         let twelve: Vec<String> = (1..=12).map(|at| format!("c{at:02}")).collect();
         let twelve = twelve.join(", ");
         for (share, clients, expected) in [
-            (1.0, &clients[..], format!("Of the 14 current clients these are 14, such as {twelve}.")),
-            (1.0, &clients[..13], format!("Of the 12 current clients these are: {twelve}.")),
-            (1.0, &clients[..2], "Of the 1 current client these are: c01.".to_owned()),
-            (0.0, &clients[..], "Of the 14 current clients none is selected.".to_owned()),
+            (1.0, &clients[..], format!("Of the current 14 clients these are 14, such as {twelve}.")),
+            (1.0, &clients[..13], format!("Of the current 12 clients these are: {twelve}.")),
+            (1.0, &clients[..2], "Of the current 1 client these are: c01.".to_owned()),
+            (0.0, &clients[..], "Of the current 14 clients none is selected.".to_owned()),
         ] {
             assert_eq!(named(share, clients), expected);
         }
