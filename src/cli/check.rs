@@ -1,7 +1,7 @@
 //! `switchback check`: compiles a pack and prints all findings.
 
-use super::output::count_noun;
-use super::pack::{HAS_FINDINGS, PackArg, render_findings};
+use super::output::{HAS_FINDINGS, count_noun};
+use super::pack::{PackArg, render_findings};
 use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;

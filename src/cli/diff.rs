@@ -1,6 +1,6 @@
 //! `switchback diff`: results of the dual run, read from the store.
 
-use super::pack::HAS_FINDINGS;
+use super::output::HAS_FINDINGS;
 use super::stored::{Format, OpenedStore, StoreArgs, VerbError, block_on_verdict};
 use crate::app;
 use clap::Subcommand;

@@ -1,6 +1,7 @@
 //! `switchback explain`: prints how a request is translated.
 
-use super::pack::{HAS_FINDINGS, PackArg, could_not_use, fail};
+use super::output::HAS_FINDINGS;
+use super::pack::{PackArg, could_not_use, fail};
 use bytes::Bytes;
 use std::path::PathBuf;
 use std::process::ExitCode;

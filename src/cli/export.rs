@@ -1,7 +1,7 @@
 //! `switchback pack export`: writes the built-in pack to a folder.
 
-use super::output::count_noun;
-use super::pack::{HAS_FINDINGS, could_not_use, fail};
+use super::output::{HAS_FINDINGS, count_noun};
+use super::pack::{could_not_use, fail};
 use crate::app::builtin;
 use std::io;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,7 @@
 //! `switchback init`: drafts a pack from the contracts of two versions.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, fail};
+use super::output::{COULD_NOT_RUN, HAS_FINDINGS};
+use super::pack::fail;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, IsTerminal};
 use std::path::{Path, PathBuf};

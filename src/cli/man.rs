@@ -1,7 +1,8 @@
 //! `switchback man`: generates manual pages from the text of `--help`.
 
 use super::Cli;
-use super::pack::{COULD_NOT_RUN, fail};
+use super::output::COULD_NOT_RUN;
+use super::pack::fail;
 use clap::CommandFactory as _;
 use std::path::PathBuf;
 use std::process::ExitCode;

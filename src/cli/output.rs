@@ -5,7 +5,6 @@
 //! other error of standard output exits the program, so that no script mistakes partial output for
 //! the complete result.
 
-use super::pack::COULD_NOT_RUN;
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
 use std::time::{Duration, Instant};
@@ -30,6 +29,11 @@ macro_rules! eprintln {
         $crate::cli::output::print_error(format_args!("{}\n", format_args!($($arg)*)))
     };
 }
+
+/// Exit code: the examined object has findings.
+pub(super) const HAS_FINDINGS: u8 = 1;
+/// Exit code: the verb could not run.
+pub(super) const COULD_NOT_RUN: u8 = 3;
 
 /// Returns a number with its noun: `1 call`, `2 calls`.
 pub(super) fn count_noun(number: impl Into<u64>, noun: &str) -> String {

@@ -1,6 +1,6 @@
 //! The argument PACK of the verbs about mappings.
 
-use super::output::count_noun;
+use super::output::{COULD_NOT_RUN, HAS_FINDINGS, count_noun};
 use crate::app::builtin::{self, BUILT_IN};
 use serde_json::json;
 use std::fmt::Display;
@@ -25,11 +25,6 @@ pub(super) struct PackArg {
 
 /// The default pack in a checkout of the repository.
 const USUAL_FOLDER: &str = "mappings/messaging";
-
-/// Exit code: the examined object has findings.
-pub(super) const HAS_FINDINGS: u8 = 1;
-/// Exit code: the verb could not run.
-pub(super) const COULD_NOT_RUN: u8 = 3;
 
 /// Reports why a verb failed. Returns its exit code.
 pub(super) fn fail(code: u8, why: impl Display) -> ExitCode {

@@ -1,7 +1,7 @@
 //! `switchback replay`: replays recorded traffic through a pack that may have changed.
 
-use super::output::{Progress, count_noun};
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg, fail};
+use super::output::{COULD_NOT_RUN, HAS_FINDINGS, Progress, count_noun};
+use super::pack::{PackArg, SettingsArg, fail};
 use crate::replay::{Fronts, Live, ReplayChange, ReplayOutcome, ReplayVerdict, Replayer};
 use serde_json::json;
 use std::collections::BTreeMap;

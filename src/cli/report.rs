@@ -1,7 +1,8 @@
 //! `switchback report`: prints the operations, fields and values that a pack preserves, changes,
 //! loses and refuses.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, SettingsArg, fail};
+use super::output::{COULD_NOT_RUN, HAS_FINDINGS};
+use super::pack::{PackArg, SettingsArg, fail};
 use std::process::ExitCode;
 use std::sync::Arc;
 use switchback_plan as plan;

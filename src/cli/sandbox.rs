@@ -1,6 +1,7 @@
 //! `switchback sandbox`: runs the simulated service.
 
-use super::pack::{COULD_NOT_RUN, fail};
+use super::output::COULD_NOT_RUN;
+use super::pack::fail;
 use std::io;
 use std::net::SocketAddr;
 use std::path::PathBuf;

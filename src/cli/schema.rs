@@ -1,6 +1,7 @@
 //! `switchback schema`: prints JSON Schemas, for completion and checks in editors.
 
-use super::pack::{HAS_FINDINGS, could_not_use, fail};
+use super::output::HAS_FINDINGS;
+use super::pack::{could_not_use, fail};
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::mapping::load::{self, PackSource};

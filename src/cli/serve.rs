@@ -1,6 +1,7 @@
 //! `switchback serve`: runs the gateway.
 
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, fail};
+use super::output::{COULD_NOT_RUN, HAS_FINDINGS};
+use super::pack::fail;
 use super::stored::Format;
 use crate::app::{self, Examined, RunningApp, StartError, StartOptions, Try};
 use crate::config::{self, ConfigOutcome, Environment};

@@ -1,7 +1,8 @@
 //! Shared by the verbs that work on the store: selection of store and key, secret references, and
 //! error reporting.
 
-use super::pack::{COULD_NOT_RUN, fail};
+use super::output::COULD_NOT_RUN;
+use super::pack::fail;
 use crate::app::StartError;
 use crate::config::{self, Config, Environment};
 use crate::operate::{Refusal, RefusalKind, person};

@@ -1,7 +1,7 @@
 //! `switchback test`: runs the examples of a pack.
 
-use super::output::count_noun;
-use super::pack::{COULD_NOT_RUN, HAS_FINDINGS, PackArg, fail, render_findings};
+use super::output::{COULD_NOT_RUN, HAS_FINDINGS, count_noun};
+use super::pack::{PackArg, fail, render_findings};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};

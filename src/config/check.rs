@@ -779,3 +779,10 @@ impl DuplicateNames {
         }
     }
 }
+
+impl Default for LimitsConfig {
+    /// Returns the defaults of the configuration file.
+    fn default() -> LimitsConfig {
+        limits(&RawLimits::assumed())
+    }
+}

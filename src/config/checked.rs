@@ -336,13 +336,6 @@ pub struct LimitsConfig {
     pub upstream_header_bytes: u64,
 }
 
-impl Default for LimitsConfig {
-    /// Returns the defaults of the configuration file.
-    fn default() -> LimitsConfig {
-        super::check::limits(&super::sections::RawLimits::assumed())
-    }
-}
-
 /// Settings of reloads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reload {

@@ -7,7 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 #[test]
 fn comments_fit_into_110_columns() {
     let is_long = |line: &&String| line.trim_start().starts_with("//") && line.chars().count() > 110;
-    check("lines", 164, |source| source.lines.iter().filter(is_long).cloned().collect());
+    check("lines", 0, |source| source.lines.iter().filter(is_long).cloned().collect());
 }
 
 #[test]
@@ -47,7 +47,7 @@ fn modules_of_a_crate_import_one_another_without_circles() {
     assert!(circles.len() <= CIRCLES, "{} circles of imports:\n{}", circles.len(), circles.join("\n"));
 }
 
-const CIRCLES: usize = 25;
+const CIRCLES: usize = 4;
 
 fn circles(package: &str) -> Vec<String> {
     let imports = imports(package);

@@ -3,7 +3,8 @@
 //!
 //! ```console
 //! $ cargo run -p switchback-gateway --example axum
-//! $ curl -H 'authorization: Bearer token-of-acme' localhost:8080/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea
+//! $ curl -H 'authorization: Bearer token-of-acme' \
+//!     localhost:8080/old/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea
 //! $ curl localhost:8080/apis/networking.k8s.io/v1/namespaces/cafe/ingresses/tea
 //! ```
 

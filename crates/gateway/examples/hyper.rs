@@ -3,7 +3,8 @@
 //!
 //! ```console
 //! $ cargo run -p switchback-gateway --example hyper -- http://localhost:8001
-//! $ curl -H 'authorization: Bearer token-of-acme' localhost:8080/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea
+//! $ curl -H 'authorization: Bearer token-of-acme' \
+//!     localhost:8080/apis/extensions/v1beta1/namespaces/cafe/ingresses/tea
 //! ```
 
 use hyper_util::rt::{TokioExecutor, TokioIo};

@@ -39,6 +39,32 @@ pub(crate) fn is_loopback(host: Option<&str>) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
+/// Describes a failed request without its URL, which may contain secrets.
+pub(crate) fn describe(error: &reqwest::Error) -> &'static str {
+    if error.is_timeout() {
+        "no answer in time"
+    } else if error.is_connect() {
+        "cannot connect"
+    } else {
+        "connection lost"
+    }
+}
+
+/// Reads a body of at most `bytes_max` bytes.
+pub(crate) async fn read_limited(
+    response: &mut reqwest::Response,
+    bytes_max: usize,
+) -> Result<Vec<u8>, &'static str> {
+    let mut body = Vec::new();
+    while let Some(chunk) = response.chunk().await.map_err(|_| "answer cut short")? {
+        if body.len() + chunk.len() > bytes_max {
+            return Err("answer too long");
+        }
+        body.extend_from_slice(&chunk);
+    }
+    Ok(body)
+}
+
 /// The address of a service and its TLS settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ServiceAddress {

@@ -2,8 +2,8 @@
 //! nesting depth is limited by a counter, not by the stack. This module reads strictly;
 //! [`super::lenient`] contains the differences of a lenient reading.
 
+use super::anchors::Anchors;
 use super::bounds::{STRICT, YamlLimits};
-use super::lenient::Anchors;
 use super::scalar::{PlainScalar, json_number, plain};
 use super::{Key, Kind, Node, TextStyle, faults};
 use crate::diagnostic::{FileId, Findings, Span};

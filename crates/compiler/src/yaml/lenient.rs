@@ -3,48 +3,14 @@
 //! are expanded; tags are ignored, except for strings; `yes` and `on` are texts, as in YAML 1.2;
 //! the last of several equal keys takes precedence.
 
+use super::anchors::Anchors;
 use super::bounds::DOCUMENT;
 use super::build::TreeBuilder;
-use super::{Kind, Node, TextStyle, faults};
+use super::{Node, TextStyle, faults};
 use crate::diagnostic::{FileId, Findings, Span};
 use libyaml_safer::{Event, EventData, Parser, ScalarStyle};
 use std::borrow::Cow;
 use std::collections::HashMap;
-
-/// Values of anchors, by number.
-#[derive(Default)]
-pub(super) struct Anchors {
-    values: HashMap<usize, Anchored>,
-}
-
-/// The value of an anchor, with its size.
-pub(super) struct Anchored {
-    pub(super) kind: Kind,
-    pub(super) nodes: usize,
-    pub(super) depth: usize,
-}
-
-impl Anchors {
-    pub(super) fn get(&self, anchor: usize) -> Option<&Anchored> {
-        self.values.get(&anchor)
-    }
-
-    pub(super) fn set(&mut self, anchor: usize, node: &Node) {
-        let (nodes, depth) = size(node);
-        self.values.insert(anchor, Anchored { kind: node.kind.clone(), nodes, depth });
-    }
-}
-
-/// Returns the number of nodes, including keys, and the nesting depth.
-fn size(node: &Node) -> (usize, usize) {
-    let add =
-        |(nodes, depth): (usize, usize), (more, inner): (usize, usize)| (nodes + more, depth.max(inner + 1));
-    match &node.kind {
-        Kind::Seq(items) => items.iter().map(size).fold((1, 1), add),
-        Kind::Map(entries) => entries.iter().map(|(_, value)| size(value)).fold((1 + entries.len(), 1), add),
-        _ => (1, 0),
-    }
-}
 
 /// Parses a text; see [`super::read_document`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {

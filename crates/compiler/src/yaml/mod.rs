@@ -12,6 +12,7 @@
 //! All readers of trees use [`Fields`] and the functions of [`Node`], so that errors such as an
 //! unknown key have the same wording everywhere.
 
+mod anchors;
 mod build;
 mod faults;
 mod fields;

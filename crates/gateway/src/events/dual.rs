@@ -284,7 +284,7 @@ fn translate_body(
 fn key_of(correlate: &Correlate, body: &Value) -> Option<String> {
     let mut key = String::new();
     for names in &correlate.by {
-        let value = super::receive::member(names, body).filter(|value| !value.is_null())?;
+        let value = super::member(names, body).filter(|value| !value.is_null())?;
         key.push_str(&String::from_utf8_lossy(&value.to_vec()));
         // A separator that the JSON text of a scalar cannot contain.
         key.push('\n');

@@ -24,6 +24,7 @@ use signature::Signature;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
+use switchback_json::Value;
 use tokio::sync::Notify;
 
 /// A receiver of events and the sources of its events.
@@ -149,4 +150,9 @@ impl Receivers {
     fn receiver(&self, name: &str) -> Option<&Arc<Receiver>> {
         self.all().find(|receiver| receiver.name == name)
     }
+}
+
+/// Returns the member at these names below a body.
+fn member<'v>(names: &[Arc<str>], body: &'v Value) -> Option<&'v Value> {
+    names.iter().try_fold(body, |value, name| value.as_object()?.get(name))
 }

@@ -4,7 +4,7 @@
 use super::dual::{Came, Decided};
 use super::readers::Readers;
 use super::signature::SignatureError;
-use super::{EventParts, EventSender, Receiver};
+use super::{EventParts, EventSender, Receiver, member};
 use crate::body::{Body, BodyTimeout};
 use crate::error::{ErrorKind, ErrorSide};
 use crate::memory::Memory;
@@ -334,8 +334,4 @@ fn name_of(place: &EventName, headers: &HeaderMap, body: &Value) -> Option<Strin
 fn key_of(names: &[Arc<str>], body: &Value) -> Option<String> {
     let value = member(names, body)?;
     (!value.is_null()).then(|| String::from_utf8_lossy(&value.to_vec()).into_owned())
-}
-
-pub(super) fn member<'v>(names: &[Arc<str>], body: &'v Value) -> Option<&'v Value> {
-    names.iter().try_fold(body, |value, name| value.as_object()?.get(name))
 }

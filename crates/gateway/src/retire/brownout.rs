@@ -1,6 +1,6 @@
 //! Brownouts: windows in which calls are rejected, their scope, and the check of new ones.
 
-use super::retirement::RetireError;
+use super::error::RetireError;
 use super::usage::UsageInfo;
 use crate::clock::{rfc3339, unix_ms};
 use crate::outcome::Outcome;

@@ -6,13 +6,15 @@
 //! Run-time settings are in the store and take precedence over the configuration, as with phases.
 
 mod brownout;
+mod error;
 mod retirement;
 mod standing;
 mod sunset;
 mod usage;
 
 pub use brownout::{Brownout, BrownoutReach, NewBrownout};
-pub use retirement::{RetireError, Retirement, RetirementRules, SideOperations};
+pub use error::RetireError;
+pub use retirement::{Retirement, RetirementRules, SideOperations};
 pub(crate) use standing::CallStanding;
 pub use sunset::ClientSunset;
 pub(crate) use sunset::Notice;

@@ -4,23 +4,15 @@
 
 use super::knowledge::Knowledge;
 use super::phase::Phase;
+use super::subject::{JobSubject, PlannedCall};
 use crate::memory::MemoryShare;
 use crate::secret::Secret;
-use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::Method;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{Candidate, Comparison, NotReadBack, SkipReason, View};
 use switchback_json::Value;
 use switchback_plan::{RouteId, SideId};
-
-/// The subject of a comparison: an operation's responses, or an event of the pack, by its index.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum JobSubject {
-    Route(RouteId),
-    Event(usize),
-}
 
 /// The request that two responses or a plan belong to, or an event.
 #[derive(Clone, Debug)]
@@ -130,15 +122,4 @@ pub(crate) struct ReadBack {
     /// Members of the request that the read should contain, if the candidate side performed the
     /// write.
     pub wanted: Option<Value>,
-}
-
-/// A planned call that was not made.
-#[derive(Clone, Debug)]
-pub(crate) struct PlannedCall {
-    /// The operation as named in the contract of the called side.
-    pub operation: Arc<str>,
-    pub method: Method,
-    /// Path and query below the upstream's base.
-    pub target: String,
-    pub body: Option<Bytes>,
 }

@@ -1,8 +1,9 @@
 //! Converts the results of a job to records: compares and redacts responses, learns noise, and
 //! validates planned calls against the contract of the called side. All output is redacted.
 
-use super::job::{Done, JobResult, PlanEnd, Planned, PlannedCall, ReadBack, Subject};
+use super::job::{Done, JobResult, PlanEnd, Planned, ReadBack, Subject};
 use super::record::{EntryKind, PlannedCallRecord, PlannedRecord, RecordEntry, RecordKey};
+use super::subject::PlannedCall;
 use crate::secret::Secret;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

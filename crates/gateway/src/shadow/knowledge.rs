@@ -1,7 +1,7 @@
 //! Facts of the serving pack for the dual run: the comparison rules and the contracts. Created with
 //! the pack and replaced with it.
 
-use super::job::{JobSubject, PlannedCall};
+use super::subject::{JobSubject, PlannedCall};
 use std::fmt::Debug;
 use std::sync::Arc;
 use switchback_engine::diff::{OperationRules, Rules};

@@ -30,6 +30,8 @@
 //! This module does not handle grants: the data path calls the other side and selects the
 //! credential.
 
+mod evidence;
+mod gate_settings;
 mod job;
 mod judge;
 mod knowledge;
@@ -40,23 +42,25 @@ mod phases;
 mod promotion;
 mod record;
 mod recorder;
+mod subject;
 mod table;
 mod thread;
 mod waiting;
 mod workers;
 
-pub(crate) use job::{Done, JobResult, JobSubject, Planned};
-pub(crate) use job::{Job, PlanEnd, PlannedCall, ReadBack, Subject};
+pub use evidence::{Objection, PeriodEvidence};
+pub use gate_settings::{GatePolicy, GateSettings};
+pub(crate) use job::{Done, Job, JobResult, PlanEnd, Planned, ReadBack, Subject};
 pub use knowledge::{CallContract, Knowledge};
-pub use objection::Objection;
 pub use operations::{OperationKey, PerOperation};
 pub use phase::PhaseFault;
 pub(crate) use phase::roll_of;
 pub use phase::{PHASES, Phase, Share, ShareError};
 pub use phases::{Actor, GateHold, PhaseChange, PhaseInfo, PhaseView, Phases, PhasesError, Transition};
-pub use promotion::{GatePolicy, GateSettings, GateView, gate_views, keep_gate};
-pub use record::{Archive, Exported, PeriodEvidence};
+pub use promotion::{GateView, gate_views, keep_gate};
+pub use record::{Archive, Exported};
 pub use record::{PlannedCallRecord, PlannedRecord};
+pub(crate) use subject::{JobSubject, PlannedCall};
 pub use table::{OperationTable, Served};
 pub use thread::Priority;
 pub(crate) use workers::Judging;

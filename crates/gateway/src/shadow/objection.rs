@@ -1,33 +1,14 @@
 //! Evidence against a transition requested by an operator. It applies to transitions that give more
 //! clients translated responses; moving back is never rejected.
 
+use super::evidence::Objection;
 use super::phase::Phase;
 use super::phases::{Phases, PhasesError};
 use super::record::Archive;
-use std::fmt;
 use switchback_engine::diff::{Proof, Threshold, report_one};
 
 /// Number of differences to name.
 const NAMED: usize = 3;
-
-/// The reason against promoting an operation: too many comparisons of its current period differ.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Objection {
-    /// The counts that exceed the threshold, such as `7 of 7 compared answers differ`.
-    pub verdict: String,
-    /// The most frequent differences, each with its place and mapping line.
-    pub causes: Vec<String>,
-}
-
-impl fmt::Display for Objection {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.verdict)?;
-        if !self.causes.is_empty() {
-            write!(f, " ({})", self.causes.join("; "))?;
-        }
-        Ok(())
-    }
-}
 
 impl Phases {
     /// The threshold for an operation. What the gate tolerates of it, an operator may tolerate too.

@@ -4,10 +4,9 @@
 //!
 //! Gateways that share a store follow each other: each polls for changes once per second.
 
-use super::objection::Objection;
+use super::evidence::{Objection, PeriodEvidence};
+use super::gate_settings::GateSettings;
 use super::phase::{PHASES, Phase, Share};
-use super::promotion::GateSettings;
-use super::record::PeriodEvidence;
 use super::table::{OperationRow, OperationTable};
 use crate::clock::{Clock, rfc3339};
 use crate::store::{HoldRow, PhaseRow, Store, StoreError, TransitionRow, repeat};

@@ -2,49 +2,17 @@
 //! enabled it, lets [`switchback_engine::evidence::Gate`] decide, and changes the phase through
 //! [`Phases::set`] with the evidence as the reason. Disabled by default.
 
-use super::operations::PerOperation;
-use super::phase::{Phase, Share};
+use super::gate_settings::{GatePolicy, GateSettings};
+use super::phase::Phase;
 use super::phases::{Actor, CurrentPhase, Phases, PhasesError};
 use super::record::Archive;
 use crate::clock::Clock;
 use crate::store::StoreError;
 use std::time::Duration;
-use switchback_engine::evidence::{
-    Basis, Counted, Decision, Gate, Interval, Policy, Stage, Timed, Transition,
-};
+use switchback_engine::evidence::{Basis, Counted, Decision, Gate, Interval, Stage, Timed, Transition};
 
 /// Interval between checks. The gate's guarantee does not depend on it.
 const EVERY: Duration = Duration::from_secs(10);
-
-/// The gate's requirements for an operation, and the target of its transitions.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct GatePolicy {
-    /// The required number of comparisons, and the tolerated differences.
-    pub policy: Policy,
-    /// Share of clients after a promotion to `canary`.
-    pub share: Share,
-    /// Share of requests that are still compared after a promotion to `translated`. With 0, the
-    /// gate cannot roll back from there.
-    pub check: Share,
-}
-
-/// The operations for which the gate is open.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct GateSettings {
-    /// Policy by operation. `None` closes the gate for it, regardless of the default.
-    pub operations: PerOperation<Option<GatePolicy>>,
-}
-
-impl GateSettings {
-    /// Returns whether the gate is open for any operation.
-    pub fn is_open(&self) -> bool {
-        self.operations.values().any(Option::is_some)
-    }
-
-    pub(super) fn policy_for(&self, side: &str, operation: &str) -> Option<GatePolicy> {
-        self.operations.get(side, operation).copied().flatten()
-    }
-}
 
 /// Runs the gate until dropped. Returns at once if it is closed for all operations.
 pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings: GateSettings) {

@@ -2,6 +2,7 @@
 //! planned calls, and learned noise. The store contains them as text; this module defines its
 //! format.
 
+use super::evidence::PeriodEvidence;
 use super::job::Subject;
 use super::phases::{CurrentPhase, Phases};
 use crate::store::{EvidenceKey, EvidenceRow, Store, StoreError};
@@ -129,18 +130,6 @@ pub(super) const UNSETTLED: &str = "unsettled";
 pub(super) const PLANNED: &str = "planned";
 pub(super) const READ_BACK: &str = "read_back";
 pub(super) const UNPAIRED: &str = "unpaired";
-
-/// Evidence of one period of an operation in a phase, under one pack.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct PeriodEvidence {
-    /// The period, identified by the store's write number at its start; 0 for the configured phase.
-    pub period: i64,
-    /// The hash of the pack that translated all of it.
-    pub pack: String,
-    /// The counts of that period.
-    #[serde(flatten)]
-    pub summary: Summary,
-}
 
 /// Read access to the records. Clones share the store.
 #[derive(Clone, Debug)]

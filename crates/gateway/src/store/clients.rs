@@ -5,36 +5,11 @@
 use super::credentials::{self, CredentialRow, NewCredentialRow};
 use super::db::{DbRow, Tx, args};
 use super::grants::{self, GrantSeed};
+use super::origin::TokenOrigin;
 use super::seal::{HashOf, HashedValue, Hasher, KeyedHash};
 use super::{CONFIGURATION, NewHistory, Store, StoreError, archive, new_id};
 use crate::clock::rfc3339;
 use std::collections::HashMap;
-
-/// The origin of a token: the configuration file, where it must be changed, or a command at run
-/// time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum TokenOrigin {
-    /// Set in the configuration file.
-    Configured,
-    /// Set or generated at run time.
-    Managed,
-}
-
-impl TokenOrigin {
-    pub(super) fn name(self) -> &'static str {
-        match self {
-            TokenOrigin::Configured => "configured",
-            TokenOrigin::Managed => "managed",
-        }
-    }
-
-    pub(super) fn parse(name: &str) -> TokenOrigin {
-        match name {
-            "configured" => TokenOrigin::Configured,
-            _ => TokenOrigin::Managed,
-        }
-    }
-}
 
 /// A token that authenticates a client.
 #[derive(Clone, Debug)]
@@ -327,7 +302,7 @@ impl Store {
             }
         };
         self.insert_token(&mut tx, client, new, TokenOrigin::Managed).await?;
-        touch(&mut tx, client).await?;
+        tx.touch_client(client).await?;
         let scope = fronts(new.side);
         let detail = ends_ms.map_or_else(
             || "the tokens before it ended at once".to_owned(),
@@ -648,10 +623,4 @@ fn parts_of_token<'a>(
     expires_ms: Option<i64>,
 ) -> [HashedValue<'a>; 5] {
     [HashedValue::Bytes(hash), side.into(), client.into(), origin.into(), expires_ms.into()]
-}
-
-pub(super) async fn touch(tx: &mut Tx, client: &str) -> Result<(), StoreError> {
-    let change = tx.change();
-    tx.run("UPDATE clients SET change = $2 WHERE id = $1", args![client, change]).await?;
-    Ok(())
 }

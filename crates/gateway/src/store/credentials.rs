@@ -1,8 +1,8 @@
 //! Fixed tokens for calls to sides without grants: sealed, one per client and side. Each value has
 //! its own id, so that state recorded for a replaced value has no effect.
 
-use super::clients::{TokenOrigin, touch};
 use super::db::{DbRow, Tx, args};
+use super::origin::TokenOrigin;
 use super::seal::{HashOf, HashedValue, Hasher, KeyRing, KeyedHash, SealContext, SealError};
 use super::{NewHistory, Store, StoreError, new_id};
 use crate::secret::Secret;
@@ -52,7 +52,7 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         self.put_credential(&mut tx, client, new, TokenOrigin::Managed).await?;
-        touch(&mut tx, client).await?;
+        tx.touch_client(client).await?;
         let scope = format!("calls to {}", new.side);
         let entry = NewHistory { kind: "credential set", scope: &scope, ..NewHistory::default() };
         self.enter_of_client(&mut tx, client, entry).await?;
@@ -70,7 +70,7 @@ impl Store {
         let mut tx = self.write().await?;
         let sql = "UPDATE client_credentials SET refused_ms = $2 WHERE id = $1";
         if tx.run(sql, args![id, refused_ms]).await? > 0 {
-            touch(&mut tx, client).await?;
+            tx.touch_client(client).await?;
         }
         tx.commit().await
     }

@@ -420,6 +420,13 @@ impl Tx {
         self.change
     }
 
+    /// Marks a client as changed by this write, so that other gateways read it again.
+    pub(super) async fn touch_client(&mut self, client: &str) -> Result<(), StoreError> {
+        let change = self.change();
+        self.run("UPDATE clients SET change = $2 WHERE id = $1", args![client, change]).await?;
+        Ok(())
+    }
+
     /// Returns the wall time for leases in milliseconds since 1970: that of PostgreSQL, which
     /// gateways share, or else of `clock`.
     pub(super) async fn now_ms(&mut self, clock: &Clock) -> Result<i64, StoreError> {

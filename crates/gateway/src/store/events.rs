@@ -7,7 +7,7 @@
 //! concurrently.
 
 use super::db::{DbRow, Tx, args};
-use super::event_pairs::{PairLookup, PairedEvent};
+use super::pairing::{PairLookup, PairedEvent};
 use super::seal::{HashOf, HashedValue, KeyRing, SealContext};
 use super::{NewHistory, Store, StoreError, new_id};
 use crate::secret::Secret;

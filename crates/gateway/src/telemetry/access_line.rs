@@ -2,7 +2,7 @@
 //! request pays for this event, and general formatting costs as much as routing and authentication
 //! together. A test compares the two.
 
-use super::access::{AccessRecord, TARGET};
+use super::access_record::{AccessRecord, TARGET};
 use super::escape::Escaped;
 use super::log::LogFormat;
 use std::cell::RefCell;

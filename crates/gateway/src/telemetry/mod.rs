@@ -6,6 +6,7 @@
 
 pub(crate) mod access;
 mod access_line;
+mod access_record;
 pub(crate) mod escape;
 pub mod log;
 pub mod metrics;

@@ -2,8 +2,8 @@
 //! (RFC 8414, or OpenID Connect Discovery). The first caller that needs the metadata fetches them,
 //! and a reload fetches them again, so the gateway starts even while the server is down.
 
-use super::wire::{self, OAuth};
-use crate::http_client::{HttpClient, is_loopback};
+use super::oauth::OAuth;
+use crate::http_client::{HttpClient, describe, is_loopback, read_limited};
 use arc_swap::ArcSwapOption;
 use http::{Method, StatusCode, header};
 use reqwest::Url;
@@ -21,7 +21,7 @@ const ISSUER_BYTES_MAX: usize = 200;
 #[derive(Debug, thiserror::Error)]
 pub enum MetadataError {
     /// The request failed.
-    #[error("{}", wire::describe(.0))]
+    #[error("{}", describe(.0))]
     Request(#[from] reqwest::Error),
     /// The status is not 200.
     #[error("status {0}")]
@@ -173,7 +173,7 @@ async fn metadata(http: &HttpClient, url: Url) -> Result<Value, MetadataError> {
     if status != StatusCode::OK {
         return Err(MetadataError::Status(status.as_u16()));
     }
-    let body = wire::read_limited(&mut response, METADATA_BYTES_MAX).await.map_err(MetadataError::Body)?;
+    let body = read_limited(&mut response, METADATA_BYTES_MAX).await.map_err(MetadataError::Body)?;
     serde_json::from_slice(&body).map_err(|_| MetadataError::NotJson)
 }
 

@@ -15,12 +15,15 @@
 //! let watching = tokio::spawn(tokens.clone().run());          // refreshes ahead of expiry, follows the store
 //!
 //! // Per request: no lock, no SQL.
-//! let Some(client) = tokens.clients().authenticate(b"its token", "v2") else { /* 401 */ return Ok(()) };
+//! let Some(client) = tokens.clients().authenticate(b"its token", "v2") else { return Ok(()) }; // 401
 //! let operation = CallOperation::from_call(&http::Method::GET, "/things/1");
 //! let token = client.grant.access_token().await?;              // send token.header()
 //! match 401 {
 //!     401 => match client.grant.on_unauthorized(token.generation(), operation).await {
-//!         Rejected::Replay(newer) => { /* send once more; on another 401: */ client.grant.on_refused_again(newer.generation(), operation) }
+//!         Rejected::Replay(newer) => {
+//!             // Send once more; on another 401:
+//!             client.grant.on_refused_again(newer.generation(), operation);
+//!         }
 //!         Rejected::Pass => { /* forward the 401 */ }
 //!         Rejected::Unavailable(_why) => { /* 503: the 401 does not concern the client */ }
 //!     },
@@ -30,7 +33,7 @@
 //! // Management, from the command line and the admin port.
 //! let registry = Registry::new(store, Some(endpoint));
 //! let link = registry.connect("acme", None).await?;            // a person opens link.url
-//! tokens.sync().await?;                                        // applies the change now, otherwise within a second
+//! tokens.sync().await?;                                        // applies the change now, not in a second
 //! # drop((watching, link)); tokens.drain(Duration::from_secs(30)).await; Ok(()) }
 //! ```
 //!
@@ -44,6 +47,7 @@ mod discovery;
 mod fixed;
 mod grant;
 mod lifetime;
+mod oauth;
 mod recent;
 mod refresh;
 mod registry;
@@ -57,13 +61,14 @@ pub use connect::{ConnectError, ConnectLink};
 pub use discovery::{DiscoveryError, MetadataError, MetadataReport, Wants};
 pub use fixed::FixedToken;
 pub use grant::{AccessToken, Grant, Rejected};
+pub use oauth::OAuth;
 pub use registry::{AddedClient, NewClient, NewCredential, NewToken, Registry, RegistryError, Revoked};
 pub use rejections::CallOperation;
 pub use report::{ClientInfo, CredentialInfo, CredentialState, GrantInfo};
 pub use service::{Health, Tokens};
 pub use wire::{
-    AUTHORIZE_FIELDS, OAuth, OAuthApp, OAuthConfigError, RefusalAbout, Revocation, TOKEN_FIELDS,
-    TokenEndpoint, TokenRefusal,
+    AUTHORIZE_FIELDS, OAuthApp, OAuthConfigError, RefusalAbout, Revocation, TOKEN_FIELDS, TokenEndpoint,
+    TokenRefusal,
 };
 
 use std::time::Duration;

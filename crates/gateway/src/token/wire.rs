@@ -10,10 +10,10 @@
 
 use super::discovery::{self, Discovery, DiscoveryError, MetadataReport, ServerMetadata, Wants};
 use super::lifetime::parse_expires_in;
-use crate::http_client::{HttpClient, is_loopback};
+use super::oauth::OAuth;
+use crate::http_client::{HttpClient, describe, is_loopback, read_limited};
 use crate::secret::Secret;
 use crate::store::Opened;
-use crate::tls::ServiceTls;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, RETRY_AFTER};
@@ -24,7 +24,7 @@ use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
-use switchback_plan::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
+use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
 
 /// Longest response that is read; a token set has a few hundred bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
@@ -57,55 +57,6 @@ pub const AUTHORIZE_FIELDS: &[&str] = &[
     "code_challenge",
     "code_challenge_method",
 ];
-
-/// Addresses of the authorization server and settings for its requests.
-#[derive(Clone, Debug)]
-pub struct OAuth {
-    /// The issuer (RFC 8414). Its metadata supply addresses that are not set here.
-    pub issuer: Option<String>,
-    /// The authorization endpoint, which a person opens.
-    pub authorize_url: Option<Url>,
-    /// The token endpoint, which exchanges codes and refresh tokens.
-    pub token_url: Option<Url>,
-    /// The revocation endpoint (RFC 7009).
-    pub revocation_url: Option<Url>,
-    /// The gateway's callback, exactly as registered for the application.
-    pub redirect_url: Url,
-    /// Requested scopes.
-    pub scopes: Vec<String>,
-    /// Time limit for one exchange.
-    pub timeout: Duration,
-    /// Deviations of the requests from the RFCs and the metadata.
-    pub requests: TokenRequests,
-    /// Names and values of additional fields in token requests.
-    pub parameters: Vec<(String, String)>,
-    /// Names and values of additional parameters in authorization links.
-    pub authorize_parameters: Vec<(String, String)>,
-    /// Whether a callback without `state` is accepted while exactly one authorization is pending.
-    pub is_state_optional: bool,
-    /// Trusted authorities and client certificate.
-    pub tls: ServiceTls,
-}
-
-impl OAuth {
-    /// Returns settings for a server at these addresses that follows the RFCs.
-    pub fn at(authorize_url: Url, token_url: Url, redirect_url: Url) -> OAuth {
-        OAuth {
-            issuer: None,
-            authorize_url: Some(authorize_url),
-            token_url: Some(token_url),
-            revocation_url: None,
-            redirect_url,
-            scopes: Vec::new(),
-            timeout: Duration::from_secs(10),
-            requests: TokenRequests::default(),
-            parameters: Vec::new(),
-            authorize_parameters: Vec::new(),
-            is_state_optional: false,
-            tls: ServiceTls::default(),
-        }
-    }
-}
 
 /// An error in an [`OAuth`] configuration.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -446,16 +397,6 @@ fn json(fields: &[(&str, &str)]) -> String {
     Value::Object(members.collect::<Map<_, _>>()).to_string()
 }
 
-pub(super) fn describe(error: &reqwest::Error) -> &'static str {
-    if error.is_timeout() {
-        "no answer in time"
-    } else if error.is_connect() {
-        "cannot connect"
-    } else {
-        "connection lost"
-    }
-}
-
 async fn judge(mut response: reqwest::Response) -> TokenExchange {
     let status = response.status();
     let retry_after = response.headers().get(RETRY_AFTER).and_then(retry_after);
@@ -547,20 +488,6 @@ fn refusal(status: http::StatusCode, body: &[u8]) -> Option<TokenRefusal> {
 pub(super) fn is_code(text: &str) -> bool {
     let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || b"_-.".contains(&byte);
     !text.is_empty() && text.len() <= CODE_BYTES_MAX && text.bytes().all(is_plain)
-}
-
-pub(super) async fn read_limited(
-    response: &mut reqwest::Response,
-    bytes_max: usize,
-) -> Result<Vec<u8>, &'static str> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await.map_err(|_| "answer cut short")? {
-        if body.len() + chunk.len() > bytes_max {
-            return Err("answer too long");
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
 }
 
 /// Parses a usable token set: the access token must fit into a header and have the type Bearer if a

@@ -4,7 +4,7 @@ use super::kinds::{
     Count, Effect, Element, EntriesOf, ListOf, MapOf, OneOrList, Operation, Retry, Status, Text, kinds,
     word_kinds,
 };
-use super::route::Notes;
+use super::notes::{Approximations, Notes, Sentences};
 use super::section::{Read, Section, section};
 use super::{
     ExprDecl, KeepDecl, LegacyForward, RecallDecl, Refuse, RefusePolicyDecl, Spanned, SyntaxReader, faults,
@@ -211,9 +211,9 @@ section! {
         name name: Spanned<String>,
         part block: BlockKeys,
         /// What differs, for the report.
-        default differs: super::route::Sentences,
+        default differs: Sentences,
         /// What is only nearly the same, for the report; with names, answers are marked with them.
-        default approximate: super::route::Approximations,
+        default approximate: Approximations,
     }
     into OutcomeDecl: |OutcomeKeys { name, block, differs, approximate }, _, _| {
         Some(OutcomeDecl { name, block, notes: Notes { differs, approximate, verdict: Vec::new() } })

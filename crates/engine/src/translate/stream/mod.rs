@@ -8,7 +8,7 @@
 //! | Files | Purpose |
 //! |---|---|
 //! | `program` | lays out the ops of a plan |
-//! | `machine`, `naming`, `pass`, `close` | run ops: structure, member names, skipped values, ends of objects and conversions |
+//! | `machine`, `naming`, `pass`, `close` | run ops: structure, names, skipped values, ends of objects |
 //! | `follow`, `learned`, `edge`, `record` | the fast path |
 //! | `scalar`, `skip` | find the end of a value |
 //! | `output`, `span`, `slot`, `frame`, `names` | output and state |
