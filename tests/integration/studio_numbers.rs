@@ -66,7 +66,7 @@ async fn every_page_says_the_same_of_the_same_calls() {
     assert!(errors.contains("3 rejected by brownouts"), "{errors}");
     assert!(section(&overview, "now-requests").contains("Requests in the last hour13"), "{overview}");
     assert!(
-        section(&overview, "known-since").contains("Counting began"),
+        section(&overview, "known-since").contains("Counted since"),
         "the gateway is younger than an hour"
     );
     assert!(section(&overview, "attention").contains("A brownout is open"), "{overview}");

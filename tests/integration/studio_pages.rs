@@ -112,7 +112,7 @@ async fn pages_of_the_pack_and_of_operations_state_what_the_report_states() {
             }
             assert_eq!(below(losses, "Fields without a source").len(), gaps.len(), "{name} {operation}");
             assert_eq!(below(losses, "Refused").len(), list(one, "refusals").len(), "{name} {operation}");
-            let is_whole = losses.contains("every field survives both ways");
+            let is_whole = losses.contains("all fields are preserved in both directions");
             let nothing = ["lost", "without_source", "differs", "approximate", "despite"];
             let is_exact = verdict == "exact" && nothing.iter().all(|kind| list(one, kind).is_empty());
             assert_eq!(is_whole, is_exact, "{name} {operation} is {verdict}");
@@ -183,7 +183,7 @@ async fn the_diagram_of_an_operation_has_the_calls_that_are_made() {
     let (_dual, gateway) = started(&service, Upstreams::of(&service), "").await;
     // A gateway that has just started, and whose one client is connected.
     let overview = page_with(&gateway, "/", "Nothing needs attention.").await;
-    assert!(section(&overview, "busiest").contains("No request since counting began"), "{overview}");
+    assert!(section(&overview, "busiest").contains("No request since counting started"), "{overview}");
 
     let contact = r#"{"name":"Ana","phone":"5511988887777"}"#;
     for (line, operation, body) in [
@@ -291,7 +291,7 @@ async fn evidence_is_judged_by_the_thresholds_of_the_gate_and_by_fixed_ones_wher
     assert!(overview.contains(&row(AGENT)) && !overview.contains(&row(CONTACT)), "{overview}");
 
     let detail = page(&gateway, &address("operations", "v2", AGENT)).await;
-    assert!(section(&detail, "evidence").contains("Closed for this operation"), "{detail}");
+    assert!(section(&detail, "evidence").contains("Disabled for this operation"), "{detail}");
     let detail = page(&gateway, &address("operations", "v2", CONTACT)).await;
     let rows = texts(markup(&detail, "evidence"), "tr");
     let now = |start: &str| {

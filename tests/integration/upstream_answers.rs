@@ -192,7 +192,7 @@ async fn an_error_that_the_service_did_not_make_says_no_more_than_it_means() {
         (400, 400, "The service refused this request."),
         (401, 502, "The service gave an answer that cannot be understood."),
         (403, 403, "The service refused this request."),
-        (404, 404, "There is no page at this address."),
+        (404, 404, "There is nothing at this address."),
         (405, 405, "The service refused this request."),
         (429, 429, "The service is busy. Try again later."),
         (502, 502, "The service gave an answer that cannot be understood."),

@@ -12,7 +12,7 @@
 //! let store = Store::open("sqlite:switchback.db", keys, clock, MissingStore::Create).await?;
 //! let endpoint = TokenEndpoint::new(oauth)?;
 //! let tokens = Tokens::open(store.clone(), Some(endpoint.clone()), RefreshSettings::default()).await?;
-//! let watching = tokio::spawn(tokens.clone().run());          // refreshes ahead of expiry, follows the store
+//! let watching = tokio::spawn(tokens.clone().run());          // refreshes early, follows the store
 //!
 //! // Per request: no lock, no SQL.
 //! let Some(client) = tokens.clients().authenticate(b"its token", "v2") else { return Ok(()) }; // 401
