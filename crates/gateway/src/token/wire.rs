@@ -533,6 +533,7 @@ fn retry_after(value: &HeaderValue) -> Option<Duration> {
 mod tests {
     use super::*;
     use http::StatusCode;
+    use switchback_plan::TokenRequests;
 
     #[test]
     fn a_refusal_is_about_the_grant_or_the_application_or_unknown() {
