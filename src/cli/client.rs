@@ -3,7 +3,7 @@
 use super::output::list;
 use super::stored::{Format, OAuthArgs, SecretRef, StoreArgs, VerbError, block_on, confirm};
 use crate::app;
-use crate::config::DateOrTime;
+use crate::config::{DateOrTime, ScalarError};
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
@@ -180,9 +180,9 @@ struct SunsetArgs {
 struct SunsetDate(Option<DateOrTime>);
 
 impl std::str::FromStr for SunsetDate {
-    type Err = String;
+    type Err = ScalarError;
 
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ScalarError> {
         if text == "never" {
             Ok(SunsetDate(None))
         } else {

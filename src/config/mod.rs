@@ -26,7 +26,7 @@ pub use checked::{
 };
 pub use quoting::without_secrets;
 pub use read::Placed;
-pub use scalars::{ByteSize, DateOrTime, PathPrefix, Period, StoreUrl, WebUrl};
+pub use scalars::{ByteSize, DateOrTime, PathPrefix, Period, ScalarError, StoreUrl, WebUrl};
 
 use read::{FromYaml, ReadContext};
 use std::cell::RefCell;

@@ -2,7 +2,7 @@
 //! JSON Schema and printed in the masked dump; each section is declared once by [`section`], so the
 //! three cannot diverge.
 
-use super::scalars::{self, ByteSize, DateOrTime, PathPrefix, Period, StoreUrl, WebUrl};
+use super::scalars::{self, ByteSize, DateOrTime, PathPrefix, Period, ScalarError, StoreUrl, WebUrl};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::ops::Deref;
@@ -302,11 +302,12 @@ pub(super) fn scalar_text<'n>(
 fn parse_scalar<T>(
     node: &Node,
     wanted: &str,
-    parse: impl FnOnce(&str) -> Result<T, String>,
+    parse: impl FnOnce(&str) -> Result<T, ScalarError>,
     reading: &mut ReadContext<'_>,
 ) -> Option<T> {
     let text = scalar_text(node, wanted, reading)?;
-    parse(text).map_err(|why| reading.findings.push(Finding::error(Code::ValueForm, node.span, why))).ok()
+    let invalid = |error: ScalarError| Finding::error(Code::ValueForm, node.span, error.to_string());
+    parse(text).map_err(|error| reading.findings.push(invalid(error))).ok()
 }
 
 /// Implements [`FromYaml`] for kinds that are parsed from one text and displayed as one.
@@ -341,7 +342,7 @@ text_kinds! {
     DateOrTime, "a day or a moment", is_measure, str::parse, DateOrTime::to_string, "2026-12-31";
     PathPrefix, "a path prefix", is_name, str::parse, PathPrefix::to_string, "/v2";
     PathBuf, "a path", is_name, scalars::path, |path| path.display().to_string(), "mappings/messaging";
-    String, "a text", is_name, |text| match text { "" => Err("expected a text, and this is empty".to_owned()), _ => Ok(text.to_owned()) }, String::clone, "a text";
+    String, "a text", is_name, |text| match text { "" => Err("expected a text, and this is empty".into()), _ => Ok(text.to_owned()) }, String::clone, "a text";
 }
 
 impl FromYaml for WebUrl {

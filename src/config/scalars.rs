@@ -2,6 +2,7 @@
 //! spelling, reports the expected form for any other, and displays itself in that spelling. Places
 //! and findings are left to the reader.
 
+use std::borrow::Cow;
 use std::fmt;
 use std::net::{IpAddr, SocketAddr};
 use std::path::PathBuf;
@@ -11,6 +12,23 @@ use switchback_engine::redact::{MASK, looks_secret};
 use switchback_gateway::server::IpNet;
 use time::{Date, Month, OffsetDateTime, Time, format_description::well_known::Rfc3339};
 
+/// A text that is no value of its type; the message names the expected form.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct ScalarError(Cow<'static, str>);
+
+impl From<&'static str> for ScalarError {
+    fn from(message: &'static str) -> ScalarError {
+        ScalarError(Cow::Borrowed(message))
+    }
+}
+
+impl From<String> for ScalarError {
+    fn from(message: String) -> ScalarError {
+        ScalarError(Cow::Owned(message))
+    }
+}
+
 /// A number of bytes: `512`, `64KiB`, `10MiB`, `1GiB`. Decimal units (`kB`) are rejected, because
 /// many users mean the binary ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -19,16 +37,17 @@ pub struct ByteSize(pub u64);
 const SIZE_UNITS: [(&str, u64); 3] = [("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10)];
 
 impl FromStr for ByteSize {
-    type Err = String;
+    type Err = ScalarError;
 
-    fn from_str(text: &str) -> Result<ByteSize, String> {
-        let expected = || "expected a number of bytes such as `512`, `64KiB`, `10MiB` or `1GiB`".to_owned();
+    fn from_str(text: &str) -> Result<ByteSize, ScalarError> {
+        let expected = "expected a number of bytes such as `512`, `64KiB`, `10MiB` or `1GiB`";
         let (digits, unit) = SIZE_UNITS
             .iter()
             .find_map(|(name, unit)| Some((text.strip_suffix(name)?.trim_end(), *unit)))
             .unwrap_or((text, 1));
-        let number = parse_digits(digits).ok_or_else(expected)?;
-        number.checked_mul(unit).map(ByteSize).ok_or_else(|| format!("`{text}` is more than can be counted"))
+        let number = parse_digits(digits).ok_or(expected)?;
+        let bytes = number.checked_mul(unit);
+        Ok(ByteSize(bytes.ok_or_else(|| format!("`{text}` is more than can be counted"))?))
     }
 }
 
@@ -49,15 +68,15 @@ const PERIOD_UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 impl FromStr for Period {
-    type Err = String;
+    type Err = ScalarError;
 
-    fn from_str(text: &str) -> Result<Period, String> {
-        let expected = || "expected a duration such as `250ms`, `15s`, `5m`, `2h` or `30d`".to_owned();
+    fn from_str(text: &str) -> Result<Period, ScalarError> {
+        let expected = "expected a duration such as `250ms`, `15s`, `5m`, `2h` or `30d`";
         let (digits, unit) = PERIOD_UNITS
             .iter()
             .find_map(|(name, unit)| Some((text.strip_suffix(name)?.trim_end(), *unit)))
-            .ok_or_else(expected)?;
-        let number = parse_digits(digits).ok_or_else(expected)?;
+            .ok_or(expected)?;
+        let number = parse_digits(digits).ok_or(expected)?;
         let millis =
             number.checked_mul(unit).ok_or_else(|| format!("`{text}` is more than can be waited"))?;
         Ok(Period(Duration::from_millis(millis)))
@@ -84,7 +103,7 @@ pub(super) fn parse_digits(text: &str) -> Option<u64> {
 
 /// Parses a listening address: IP and port, such as `127.0.0.1:8080` or `[::]:8080`. Port 0 selects
 /// any free port.
-pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
+pub(super) fn address(text: &str) -> Result<SocketAddr, ScalarError> {
     text.parse().map_err(|_| {
         match text
             .strip_prefix(':')
@@ -93,17 +112,18 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, String> {
         {
             Some(port) => {
                 format!("expected an IP address and a port, such as `127.0.0.1:{port}` or `0.0.0.0:{port}`")
+                    .into()
             }
-            None => "expected an IP address and a port, such as `127.0.0.1:8080` or `[::1]:8080`".to_owned(),
+            None => "expected an IP address and a port, such as `127.0.0.1:8080` or `[::1]:8080`".into(),
         }
     })
 }
 
 /// Parses a network such as `10.0.0.0/8`, or a single address.
-pub(super) fn network(text: &str) -> Result<IpNet, String> {
+pub(super) fn network(text: &str) -> Result<IpNet, ScalarError> {
     let one = || text.parse::<IpAddr>().map(IpNet::from).ok();
     let network = text.parse().ok().or_else(one);
-    network.ok_or_else(|| "expected an address or a network, such as `10.0.0.7` or `10.0.0.0/8`".to_owned())
+    Ok(network.ok_or("expected an address or a network, such as `10.0.0.7` or `10.0.0.0/8`")?)
 }
 
 /// Returns whether a text is a common URL scheme. Any other may be a secret that contains a colon.
@@ -163,28 +183,28 @@ impl WebUrl {
 }
 
 impl FromStr for WebUrl {
-    type Err = String;
+    type Err = ScalarError;
 
-    fn from_str(text: &str) -> Result<WebUrl, String> {
+    fn from_str(text: &str) -> Result<WebUrl, ScalarError> {
         let expected = "expected a URL such as `https://api.example.com/v3`";
         if text.contains('#') {
-            return Err("a URL here has no fragment (`#…`)".to_owned());
+            return Err("a URL here has no fragment (`#…`)".into());
         }
-        let uri: http::Uri = text.parse().map_err(|_| expected.to_owned())?;
+        let uri: http::Uri = text.parse().map_err(|_| expected)?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
             Some(other) if is_scheme(other) => {
-                return Err(format!("`{other}` is not supported; use `http` or `https`"));
+                return Err(format!("`{other}` is not supported; use `http` or `https`").into());
             }
-            Some(_) => return Err("the scheme is not supported; use `http` or `https`".to_owned()),
-            None => return Err(expected.to_owned()),
+            Some(_) => return Err("the scheme is not supported; use `http` or `https`".into()),
+            None => return Err(expected.into()),
         }
         let authority = uri.authority().ok_or(expected)?.as_str();
         if authority.contains('@') {
-            return Err("user and password do not belong into a URL; they would end up in logs".to_owned());
+            return Err("user and password do not belong into a URL; they would end up in logs".into());
         }
         if uri.host().unwrap_or_default().is_empty() {
-            return Err(expected.to_owned());
+            return Err(expected.into());
         }
         Ok(WebUrl(uri))
     }
@@ -221,19 +241,19 @@ impl StoreUrl {
 }
 
 impl FromStr for StoreUrl {
-    type Err = String;
+    type Err = ScalarError;
 
-    fn from_str(text: &str) -> Result<StoreUrl, String> {
+    fn from_str(text: &str) -> Result<StoreUrl, ScalarError> {
         let known = [("sqlite:", 7), ("postgres://", 11), ("postgresql://", 13)];
         let authority =
             text.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
         let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
         if text.starts_with("postgres") && hosts.contains(',') {
-            return Err("a store has one host; use a name or a proxy that follows the primary".to_owned());
+            return Err("a store has one host; use a name or a proxy that follows the primary".into());
         }
         match known.iter().any(|(prefix, length)| text.starts_with(prefix) && text.len() > *length) {
             true => Ok(StoreUrl(text.to_owned())),
-            false => Err("expected `sqlite:FILE` or `postgres://USER@HOST/DATABASE`".to_owned()),
+            false => Err("expected `sqlite:FILE` or `postgres://USER@HOST/DATABASE`".into()),
         }
     }
 }
@@ -250,11 +270,10 @@ impl DateOrTime {
 }
 
 impl FromStr for DateOrTime {
-    type Err = String;
+    type Err = ScalarError;
 
-    fn from_str(text: &str) -> Result<DateOrTime, String> {
-        let expected =
-            || "expected a day such as `2026-12-31` or a moment such as `2026-12-31T23:59:59Z`".to_owned();
+    fn from_str(text: &str) -> Result<DateOrTime, ScalarError> {
+        let expected = "expected a day such as `2026-12-31` or a moment such as `2026-12-31T23:59:59Z`";
         if let Ok(moment) = OffsetDateTime::parse(text, &Rfc3339) {
             return Ok(DateOrTime(moment));
         }
@@ -262,14 +281,12 @@ impl FromStr for DateOrTime {
         let (Some((4, Some(year))), Some((2, Some(month))), Some((2, Some(day))), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
         else {
-            return Err(expected());
+            return Err(expected.into());
         };
-        let month =
-            u8::try_from(month).ok().and_then(|month| Month::try_from(month).ok()).ok_or_else(expected)?;
+        let month = u8::try_from(month).ok().and_then(|month| Month::try_from(month).ok()).ok_or(expected)?;
         let date = i32::try_from(year).ok().zip(u8::try_from(day).ok());
-        let date = date
-            .and_then(|(year, day)| Date::from_calendar_date(year, month, day).ok())
-            .ok_or_else(expected)?;
+        let date =
+            date.and_then(|(year, day)| Date::from_calendar_date(year, month, day).ok()).ok_or(expected)?;
         Ok(DateOrTime(date.with_time(Time::MIDNIGHT).assume_utc()))
     }
 }
@@ -293,9 +310,9 @@ impl PathPrefix {
 }
 
 impl FromStr for PathPrefix {
-    type Err = String;
+    type Err = ScalarError;
 
-    fn from_str(text: &str) -> Result<PathPrefix, String> {
+    fn from_str(text: &str) -> Result<PathPrefix, ScalarError> {
         if text == "/" {
             return Ok(PathPrefix(String::new()));
         }
@@ -311,7 +328,7 @@ impl FromStr for PathPrefix {
             true => Ok(PathPrefix(text.to_owned())),
             false => {
                 Err("expected segments of letters, digits, `-`, `_`, `.` and `~`, such as `/v2` or `/api/v2`"
-                    .to_owned())
+                    .into())
             }
         }
     }
@@ -325,9 +342,9 @@ impl fmt::Display for PathPrefix {
 
 /// Parses the path of a file or folder. Relative paths are resolved from the working directory, as
 /// on the command line.
-pub(super) fn path(text: &str) -> Result<PathBuf, String> {
+pub(super) fn path(text: &str) -> Result<PathBuf, ScalarError> {
     match text.is_empty() || text.contains('\0') {
-        true => Err("expected the path of a file or folder".to_owned()),
+        true => Err("expected the path of a file or folder".into()),
         false => Ok(PathBuf::from(text)),
     }
 }
@@ -336,7 +353,7 @@ pub(super) fn path(text: &str) -> Result<PathBuf, String> {
 mod tests {
     use super::*;
 
-    fn both_ways<T: FromStr<Err = String> + fmt::Display>(cases: &[(&str, &str)]) {
+    fn both_ways<T: FromStr<Err = ScalarError> + fmt::Display>(cases: &[(&str, &str)]) {
         for (typed, shown) in cases {
             let value = typed.parse::<T>().unwrap_or_else(|error| panic!("{typed}: {error}"));
             assert_eq!(value.to_string(), *shown, "{typed}");
@@ -344,7 +361,7 @@ mod tests {
         }
     }
 
-    fn refused<T: FromStr<Err = String>>(cases: &[&str]) {
+    fn refused<T: FromStr<Err = ScalarError>>(cases: &[&str]) {
         for typed in cases {
             assert!(typed.parse::<T>().is_err(), "{typed} was taken");
         }
@@ -445,8 +462,8 @@ mod tests {
     #[test]
     fn addresses_say_what_is_missing() {
         assert!(address("127.0.0.1:0").is_ok() && address("[::]:80").is_ok());
-        assert!(address(":8080").unwrap_err().contains("0.0.0.0:8080"));
-        assert!(address("localhost:8080").unwrap_err().contains("127.0.0.1:8080"));
+        assert!(address(":8080").unwrap_err().to_string().contains("0.0.0.0:8080"));
+        assert!(address("localhost:8080").unwrap_err().to_string().contains("127.0.0.1:8080"));
         assert!(address("8080").is_err());
     }
 }
