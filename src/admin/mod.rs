@@ -223,7 +223,7 @@ pub const CALLS: [(&str, Option<&str>); 20] = [
     ("/api/clients/{name}/revoke", Some("client revoked")),
     ("/api/clients/{name}/sunset", Some("sunset set")),
     ("/api/clients/{name}/restore", Some("client restored")),
-    ("/api/clients/{name}/connect", Some("connect link created")),
+    ("/api/clients/{name}/connect", Some("connect link made")),
     ("/api/capture", Some("capture begun")),
     ("/api/capture/end", Some("capture ended")),
     ("/api/events/retry", Some("events retried")),

@@ -465,7 +465,7 @@ pub const FORMS: [(&str, Option<&str>); 15] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),
     ("/clients/{name}/sunset", Some("sunset set")),
-    ("/clients/{name}/connect", Some("connect link created")),
+    ("/clients/{name}/connect", Some("connect link made")),
     ("/clients/{name}/rotate", Some("token rotated")),
     ("/clients/{name}/retry", Some("refresh requested")),
     ("/clients/{name}/restore", Some("client restored")),

@@ -121,9 +121,9 @@ async fn a_canary_answers_the_same_clients_every_time_and_a_larger_share_only_ad
         // The studio names the same clients before the transition is made.
         let path = format!("/operations/v2/GET%20%2Fchats/move?phase=canary&share={}", wanted.part());
         let page = text(&session.page(&gateway, &path).await);
-        let named = page.split("Of the 4 clients enrolled now ").nth(1).expect("a sentence about them");
+        let named = page.split("Of the current 4 clients ").nth(1).expect("a sentence about them");
         match named.strip_prefix("these are: ").and_then(|rest| rest.split('.').next()) {
-            None => assert!(moved.is_empty() && named.starts_with("that is none yet."), "{named}"),
+            None => assert!(moved.is_empty() && named.starts_with("none is selected."), "{named}"),
             Some(names) => {
                 let mut expected = moved.clone();
                 expected.sort_unstable();

@@ -217,8 +217,10 @@ fn what_cannot_be_opened_is_named_with_its_key() {
 async fn a_check_that_asks_finds_out_who_does_not_answer() {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let service = Upstream::start(vec![Act::json(404, "{}")]).await;
-    let gone = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
-    let gone = gone.expect("a port that was free").to_string();
+    // Bound without listening: connections are refused, and no other test gets the port.
+    let bound = tokio::net::TcpSocket::new_v4().expect("a socket");
+    bound.bind(([127, 0, 0, 1], 0).into()).expect("a free port");
+    let gone = bound.local_addr().expect("it is bound").to_string();
     let check = async |address: &str, how: &str, format: &str| {
         let file = serving::write(folder.path(), address, "");
         let arguments = [how.to_owned(), "--format".to_owned(), format.to_owned()];
