@@ -108,7 +108,7 @@ test('an operation whose answers differ is moved on only against a red verdict a
   assert.equal(await phase(), 'translated');
   // What was seen in the phase before is no evidence of this one, and stays on the page of the differences.
   assert.match(await text('#evidence'), /No comparisons in this phase yet/);
-  assert.match(await text('#findings'), /No difference was seen in this phase/);
+  assert.match(await text('#findings'), /No differences in this phase/);
   await go('/');
   assert.doesNotMatch(await text('main'), /GET \/contacts differs too much/);
   await go(`/differences/v2/${encodeURIComponent(OPERATION)}`);

@@ -51,7 +51,7 @@ test("sunsets: the second is told whose date stands, and may set his all the sam
   assert.equal(await grace.locator("input[name=at]").inputValue(), "2032-02-02");
   await grace.getByRole("button", { name: "Set the date" }).click();
   const said = await told(grace, "sunset");
-  assert.match(said, /Nothing was changed by you.*Ada did this: sunset set, acme, v2 .*ends 2031-01-01T00:00:00Z, announced/s);
+  assert.match(said, /Your change was not applied.*Ada did this: sunset set, acme, v2 .*ends 2031-01-01T00:00:00Z, announced/s);
   assert.ok((await ends()).startsWith("2031-01-01"), "nothing was changed");
   assert.equal(await grace.locator("#kept [name=at]").inputValue(), "2032-02-02");
   await grace.getByRole("button", { name: "Submit again" }).click();
@@ -189,7 +189,7 @@ test("who signed in again beside the page sends what he wrote before", async () 
   await beside.getByRole("button", { name: "Sign in" }).click();
   await beside.waitForURL("**/");
   await page.getByRole("button", { name: "Set the date" }).click();
-  await page.getByText("This was written in another session").waitFor();
+  await page.getByText("This form belongs to another session").waitFor();
   assert.equal(await ends(), null, "nothing is done without being looked at");
   await page.getByRole("button", { name: "Submit again" }).click();
   await eventually("the date stands", async () => (await ends())?.startsWith("2034-04-04"));
