@@ -104,7 +104,7 @@ test('a pasted entry of an HTTP Archive is tried', { skip }, async () => {
     await go('/playground');
     await page.$eval('textarea[name="har"]', (area, value) => { area.value = value; }, wrong);
     await press(page, '#bench-form .primary');
-    assert.match(await text('#fault'), /Nothing was tried/);
+    assert.match(await text('#fault'), /No request was run/);
   }
 });
 
