@@ -143,7 +143,7 @@ pub(super) fn away(visit: &PageContext<'_>, since: i64, form: &FormFields) -> Pa
     let words = html! {
         p role="alert" {
             "Changes need the store, which stopped answering " (moment(since, visit.now_ms))
-            ". What you wrote is kept here: send it once more when the store is back."
+            ". Your input is preserved: submit it again when the store is back."
         }
         (resubmit_form(visit, form, &[]))
     };

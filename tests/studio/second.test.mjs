@@ -164,7 +164,7 @@ test("a session that has ended loses nothing of any form", async () => {
     await page.context().clearCookies();
     if (button) await page.getByRole("button", { name: button, exact: true }).click();
     else await area.evaluate((one) => one.form.requestSubmit());
-    await page.getByText("What you wrote is kept").waitFor();
+    await page.getByText("Your input is preserved").waitFor();
     await page.getByLabel("Token").fill("wrong-token");
     await page.getByRole("button", { name: "Sign in" }).click();
     await page.getByText("Invalid token.").waitFor();

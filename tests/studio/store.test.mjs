@@ -12,14 +12,14 @@ const BOUND = { waitUntil: "commit", timeout: 5_000 };
 const operation = "/operations/v2/GET%20%2Fchats";
 const PAGES = {
   overview: ["/", /Grants, evidence and transitions/],
-  operations: ["/operations", /no operation can be moved/],
-  operation: [operation, /no operation can be moved/],
-  move: [`${operation}/move?phase=canary&share=0.25`, /no operation can be moved/],
+  operations: ["/operations", /phases cannot be changed/],
+  operation: [operation, /phases cannot be changed/],
+  move: [`${operation}/move?phase=canary&share=0.25`, /phases cannot be changed/],
   differences: ["/differences", /mapping files and the playground work/],
   difference: ["/differences/v2/GET%20%2Fchats", /mapping files and the playground work/],
   playground: ["/playground", /Nothing here is read from it/],
-  clients: ["/clients", /no client, brownout or sunset can be changed/],
-  client: ["/clients/acme", /no client, brownout or sunset can be changed/],
+  clients: ["/clients", /clients, brownouts and sunsets cannot be changed/],
+  client: ["/clients/acme", /clients, brownouts and sunsets cannot be changed/],
   pack: ["/pack", /a reload works/],
   history: ["/history", /cannot be downloaded/],
 };
@@ -90,7 +90,7 @@ test("a form that was sent while the store is away changes nothing, is kept, and
   await isAway();
   await page.getByRole("button", { name: "Add the brownout" }).click();
   await page.getByRole("heading", { name: "Nothing was changed" }).waitFor();
-  await page.getByText("What you wrote is kept here").waitFor();
+  await page.getByText("Your input is preserved").waitFor();
   await page.screenshot({ path: join(ARTEFACTS, "store-away-kept.png"), fullPage: true });
   await postgres.start();
   await isBack();

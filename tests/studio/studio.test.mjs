@@ -253,7 +253,7 @@ test("a session that has ended loses nothing that was typed", async () => {
   await page.locator("#reason").fill("typed before the end");
   await page.context().clearCookies();
   await page.getByRole("button", { name: "Change phase" }).click();
-  await page.getByText("What you wrote is kept").waitFor();
+  await page.getByText("Your input is preserved").waitFor();
   await page.screenshot({ path: join(ARTEFACTS, "session-ended.png") });
   await page.getByLabel("Token").fill("operate-token-of-the-studio-test");
   await page.getByRole("button", { name: "Sign in" }).click();
