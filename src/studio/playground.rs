@@ -347,7 +347,7 @@ fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &Playgrou
                     @if visit.may_operate() {
                         div.actions {
                             button type="submit" { "Try with this text" }
-                            button type="submit" formaction="/playground/what-if" { "Effect on " (count_noun(bench.list_recorded().len() as u64, "recorded exchange")) "?" }
+                            button type="submit" formaction="/playground/what-if" { "Run on " (count_noun(bench.list_recorded().len() as u64, "recorded exchange")) }
                         }
                     }
                 }
