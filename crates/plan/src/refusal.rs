@@ -35,6 +35,6 @@ pub struct RefusePolicy {
 pub enum AfterDate {
     /// `YYYY-MM-DD`, UTC.
     Day(String),
-    /// The value of this setting (index into [`Pack::settings`]); never if it is not set.
+    /// The value of this setting (index into [`crate::Pack::settings`]); never if it is not set.
     Setting(u16),
 }
