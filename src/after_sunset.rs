@@ -97,6 +97,7 @@ fn judge(row: &mut AfterSunset, report: &Report, is_on: &impl Fn(&str) -> bool) 
         if row.is_overflow {
             row.loses
                 .push("unknown: calls of several clients and operations were counted together".to_owned());
+        // Rejected calls never reached the old service, so its end takes no answer from them.
         } else if row.calls > row.rejected {
             row.loses.push("no contract has it: only the old service answers it".to_owned());
         }

@@ -230,6 +230,8 @@ impl RunningApp {
         reload::warn(warnings);
         reload::check_parts(&config, file.as_deref())?;
         let metrics = metrics::install();
+        // After the pack and the files were checked: waiting for a database can take `limits.store_wait`,
+        // and a typing error should be reported before that.
         let store = open_store(&config, &clock).await?;
         let endpoint = endpoint(&config, &loaded)?;
         let memory = assemble::memory(&config.limits);
@@ -259,6 +261,8 @@ impl RunningApp {
         let certificate = config.tls.as_ref().map(|files| ServerCertificate::load(&tls_files(files)));
         let certificate = certificate.transpose()?;
         let tls = certificate.as_ref().map(ServerCertificate::acceptor).transpose()?;
+        // Bound once pack, store and clients are ready, so that connections do not queue at a gateway that
+        // cannot start.
         let listeners = Listeners::bind(&config, tls, &mut inherited)?;
 
         let now_ms = clock.unix_ms();
@@ -312,6 +316,8 @@ impl RunningApp {
         let (cores, serve) =
             clients::serve(listeners.clients, stack.clone(), intake, options, &drain_clients)
                 .map_err(|error| StartError::Listen(LISTEN, addresses.clients, error))?;
+        // The callback's own port exists so that the admin port need not be reachable for the owners of
+        // clients.
         let area = if listeners.callback.is_some() { Area::AllButCallback } else { Area::All };
         let own = [(listeners.health, Area::Health), (listeners.callback, Area::Callback)];
         let own = own.into_iter().filter_map(|(bound, area)| Some((bound?, area)));
@@ -412,6 +418,8 @@ impl RunningApp {
         if let Err(error) = stack.usage.flush().await {
             tracing::warn!(%error, "the last calls are not counted");
         }
+        // Before the store closes: other replicas read there that this one has left, and do not report it
+        // as lost.
         self.shared.admin.leave().await;
         // The full time again, not the rest: a spent refresh token without its stored successor is
         // lost.
@@ -430,6 +438,7 @@ impl RunningApp {
             }
         }
         stack.store.close().await;
+        // Last: joining stops all tasks that are still spawned on these threads.
         self.ports.cores.join().await;
         drained
     }
@@ -499,6 +508,7 @@ async fn open_store(config: &Config, clock: &Clock) -> Result<Store, StartError>
                 return outcome.map_err(|error| StartError::OpenStore(config.store.to_masked(), error));
             }
         };
+        // Checked after the attempt, so that `store_wait: 0` still allows one.
         if clock.elapsed() >= end {
             return Err(StartError::StoreAway(config.store.to_masked(), error));
         }
@@ -570,6 +580,8 @@ impl Listeners {
     ) -> Result<Listeners, StartError> {
         let failed = |error| StartError::Listen(LISTEN, config.listen, error);
         let cores = std::thread::available_parallelism().map_or(1, NonZero::get);
+        // A passed socket is one queue for all cores. Sockets bound here share the port, and the kernel
+        // distributes connections among them.
         let clients = match inherited.claim(config.listen) {
             Some(socket) => Bound::from_socket(socket, cores, tls),
             None => Bound::together(config.listen, cores, tls),
@@ -645,6 +657,8 @@ fn admin_access(config: &Config) -> SessionPolicy {
 /// Returns the host names that the admin port accepts. Includes the host of `oauth.redirect_url`,
 /// through which browsers reach the callback.
 fn admin_hosts(config: &Config) -> Vec<String> {
+    // Otherwise the protection against DNS rebinding would reject a browser on its way back from the
+    // authorization server.
     let callback = config.oauth.as_ref().and_then(|oauth| oauth.redirect_url.uri().host());
     config.admin.hosts.iter().cloned().chain(callback.map(str::to_ascii_lowercase)).collect()
 }
@@ -675,6 +689,8 @@ fn client_of(client: &config::ClientConfig) -> NewClient {
 async fn reload_when_requested(mut reloader: Reloader, requested: Arc<Notify>) {
     loop {
         tokio::select! {
+            // A request reloads unchanged files, too: it also fetches the authorization server's metadata
+            // again.
             () = requested.notified() => reloader.reload().await,
             () = wait_for_change(reloader.files.watch()) => reloader.reload_if_changed().await,
         }

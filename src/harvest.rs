@@ -90,6 +90,7 @@ impl Harvester {
                 if let Some(why) = why {
                     return Err(HarvestError::Page { page: row.page, why });
                 }
+                // Later rounds read the same page again, for its nested lists.
                 if round == 0 && page.elements > 0 && before.as_ref() == Some(&page.list) {
                     return Err(HarvestError::SamePage(row.page));
                 }
@@ -130,6 +131,7 @@ impl Harvester {
     ) -> Result<HarvestPage, HarvestError> {
         let mut wait = WAIT;
         for _ in 1..TRIES {
+            // Only the service is retried; an error of the store aborts the run.
             if let Ok(read) = self.page(owner, harvest, at).await? {
                 return Ok(read);
             }
@@ -153,6 +155,7 @@ impl Harvester {
         loop {
             event = match run.next(event) {
                 Ok(Next::Call(call)) => {
+                    // Before every call, so that the rate holds while calls fail and are repeated.
                     tokio::time::sleep(self.pace).await;
                     match self.live.call(call, None).await {
                         Ok(event) => event,
@@ -190,6 +193,7 @@ impl Harvester {
         let now = self.store.clock().unix_ms();
         let entries = found.into_iter().map(|found| {
             found.map(|entry| Entry {
+                // The clock of the replica that stored the entry may be ahead.
                 age: u64::try_from((now - entry.kept_ms) / 1000).unwrap_or(0),
                 value: entry.value.map(|value| value.expose().clone().into()),
             })

@@ -111,11 +111,13 @@ impl AdminResponse {
             // With `no-referrer`, browsers send `Origin: null` even to the same origin, and the
             // check of forms would fail.
             ("referrer-policy", "same-origin"),
+            // Pages contain data about clients, which must not stay in caches after signing out.
             ("cache-control", "no-store"),
         ] {
             headers.insert(name, HeaderValue::from_static(value));
         }
         for (name, value) in self.headers {
+            // Each cookie is a field of its own (RFC 6265, section 3).
             if name == SET_COOKIE {
                 headers.append(name, value);
             } else {
@@ -137,6 +139,7 @@ where
             RefusalKind::NotFound => StatusCode::NOT_FOUND,
             RefusalKind::Conflict | RefusalKind::Failed => StatusCode::CONFLICT,
             RefusalKind::StoreSettings | RefusalKind::Store => {
+                // The cause is logged only: it may name hosts and tables of the database.
                 tracing::error!(error = %refusal, "a request of the admin API failed in the store");
                 return AdminResponse::error(
                     StatusCode::SERVICE_UNAVAILABLE,

@@ -11,6 +11,7 @@ use switchback_gateway::token::{ConnectError, RefusalAbout};
 pub(super) async fn callback(parts: &AdminParts, query: &str) -> AdminResponse {
     match parts.registry.callback(query).await {
         Ok(client) => {
+            // At once: the connection is usually tried before the next periodic synchronization.
             if let Err(error) = parts.tokens.sync().await {
                 tracing::warn!(%error, "the new grant is stored; it is taken up at the next look at the store");
             }

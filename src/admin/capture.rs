@@ -63,6 +63,7 @@ impl ArchiveStream {
     async fn write(&mut self) -> io::Result<()> {
         let mut writer = Writer::new(Vec::new())?;
         while self.left > 0 {
+            // Send finished entries before waiting, so that the client sees rare exchanges as they occur.
             self.send(writer.take()).await?;
             let Some(exchange) = self.next().await? else { break };
             self.left -= 1;
@@ -76,6 +77,7 @@ impl ArchiveStream {
         tokio::select! {
             exchange = self.captured.next() => Ok(exchange),
             () = sleep_until(self.until) => Ok(None),
+            // Every captured request is copied, so end as soon as the reader is gone.
             () = self.sender.closed() => Err(io::ErrorKind::BrokenPipe.into()),
         }
     }

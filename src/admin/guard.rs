@@ -140,6 +140,8 @@ impl Guard {
         // short enough to guess.
         let by_token = shown_token(headers, need).and_then(|shown| self.role_of(&shown));
         let role = match by_token {
+            // A session permits no change here: browsers attach its cookie to requests by themselves, and
+            // the API has no form token that would prove the user's intent.
             None if need != AccessLevel::ToChange => self.session(headers).await.map(|session| session.role),
             role => role,
         };
@@ -160,12 +162,14 @@ impl Guard {
         if let Some(peer) = peer.filter(|_| headers.contains_key(AUTHORIZATION)) {
             self.count_failure(peer);
         }
+        // The studio shows its sign-in page instead of a challenge.
         if need == AccessLevel::Visitor {
             return Ok(());
         }
         let answer =
             AdminResponse::error(StatusCode::UNAUTHORIZED, "show the admin token: `Authorization: Bearer …`");
         let challenge = match need {
+            // No Basic for changes: browsers would remember the token and repeat it on later requests.
             AccessLevel::ToChange => "Bearer realm=\"switchback admin\"",
             _ => "Basic realm=\"switchback admin\", charset=\"UTF-8\"",
         };
@@ -178,6 +182,7 @@ impl Guard {
             return Some(Visitor { role: session.role, session: Some(session) });
         }
         let by_token = || shown_token(headers, AccessLevel::ToRead).and_then(|shown| self.role_of(&shown));
+        // An open port permits reading only; see `without_token`.
         let role = if self.is_open() { Some(Role::Read) } else { by_token() };
         role.map(|role| Visitor { role, session: None })
     }
@@ -192,6 +197,8 @@ impl Guard {
                 self.remember(&session, is_stored);
                 is_stored
             }
+            // The signature is valid, but the session may have been signed out: accept only sessions that
+            // the store confirmed earlier.
             Ok(Err(_)) | Err(_) => self.seen_sessions().contains(session.id()),
         };
         goes_on.then_some(session)
@@ -219,6 +226,7 @@ impl Guard {
     pub(crate) async fn sign_in(&self, peer: Option<IpAddr>, token: &str, name: &str) -> SignIn {
         if let Some(role) = self.role_of(token) {
             let session = self.lock.load().sessions.begin(role, name);
+            // Before the store: the session is valid here even if the store does not answer.
             self.remember(&session, true);
             let stored = self.store.begin_session(session.id(), session.last_end_ms());
             if !matches!(tokio::time::timeout(STORE_PATIENCE, stored).await, Ok(Ok(()))) {
@@ -239,6 +247,7 @@ impl Guard {
 
     /// Revokes a session at all replicas. Returns whether the store recorded it.
     pub(crate) async fn sign_out(&self, session: &Session) -> bool {
+        // Before the store: if that does not answer, at least this replica rejects the cookie.
         self.remember(session, false);
         let ended = tokio::time::timeout(STORE_PATIENCE, self.store.end_session(session.id())).await;
         matches!(ended, Ok(Ok(())))
@@ -277,12 +286,14 @@ impl Guard {
     /// DNS rebinding.
     fn is_our_name(&self, request: &Parts) -> bool {
         let Some(authority) = host_of(request) else { return false };
+        // An IPv6 address contains colons, so the brackets delimit it, not the colon of the port.
         let host = match authority.strip_prefix('[') {
             Some(rest) => rest.split(']').next().unwrap_or_default(),
             None => authority.split(':').next().unwrap_or_default(),
         };
         // A fully qualified name may have a trailing dot.
         let host = host.trim_end_matches('.').to_ascii_lowercase();
+        // Rebinding needs a name with an address that an attacker can change.
         host == "localhost" || host.parse::<IpAddr>().is_ok() || self.lock.load().hosts.contains(&host)
     }
 
@@ -294,12 +305,14 @@ impl Guard {
     fn count_failure(&self, peer: IpAddr) {
         let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
         failures.retain(|_, seen| self.is_recent(seen));
+        // An attacker with many addresses must not make this map grow.
         if failures.len() >= ADDRESSES_MAX
             && let Some(oldest) =
                 failures.iter().min_by_key(|(_, seen)| seen.since).map(|(address, _)| *address)
         {
             failures.remove(&oldest);
         }
+        // `since` stays the time of the first failure, so that further attempts do not prolong a lockout.
         let seen = failures.entry(peer).or_insert(Failures { count: 0, since: self.clock.elapsed() });
         seen.count += 1;
     }
@@ -327,6 +340,8 @@ fn check_content(headers: &HeaderMap, need: AccessLevel) -> Result<(), AdminResp
         kind.split(';').next().is_some_and(|kind| kind.trim().eq_ignore_ascii_case("application/json"))
     });
     match need {
+        // A form cannot send JSON, and a script of another origin needs a CORS preflight for it, which
+        // this port never grants.
         AccessLevel::ToChange if !is_json => Err(AdminResponse::error(
             StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "changes are sent as application/json",
@@ -352,6 +367,7 @@ pub(crate) fn is_own_form<B>(request: &Request<B>) -> bool {
                     && site.is_none_or(|site| site == "same-origin")
             })
         }
+        // Some browsers omit `Origin` for forms of the same origin. Scripts cannot set `Sec-Fetch-Site`.
         (None, _) => site.is_some_and(|site| site == "same-origin"),
         (Some(_), None) => false,
     }
@@ -372,6 +388,7 @@ pub(crate) fn is_behind_tls(headers: &HeaderMap) -> bool {
 /// Returns whether the browser reports another origin or a page as the initiator.
 fn is_from_elsewhere(headers: &HeaderMap) -> bool {
     let is_cross = headers.get(SEC_FETCH_SITE).is_some_and(|site| site != "same-origin" && site != "none");
+    // Browsers send `Origin` with every POST, also to the same origin. Programs do not.
     is_cross || headers.contains_key(ORIGIN)
 }
 

@@ -185,12 +185,15 @@ impl Admin {
         let answer = match checked {
             Ok(()) => {
                 let is_known = match need {
+                    // Health and callback need no credential, so a connection that uses only them may be
+                    // evicted.
                     AccessLevel::Nothing => false,
                     AccessLevel::Visitor => self.guard.visitor(&head.headers).await.is_some(),
                     AccessLevel::ToRead | AccessLevel::ToChange => true,
                 };
                 // Exempt connections with a valid token from eviction by others.
                 if is_known
+                    // On an open port every connection would be exempt, which would disable eviction.
                     && !self.guard.is_open()
                     && let Some(standing) = head.extensions.get::<ConnectionHandle>()
                 {
@@ -283,6 +286,7 @@ async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> Answer {
     let query = uri.query().unwrap_or_default();
     let segments: Vec<&str> = uri.path().trim_start_matches('/').split('/').collect();
     let is_api = segments.first() == Some(&"api");
+    // An unlisted call could change state without an entry in the history.
     if method == Method::POST && is_api && !CALLS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
         return Err(nothing_here());
     }

@@ -31,6 +31,7 @@ pub(super) async fn run(parts: &AdminParts, request: Request<Body>) -> Answer {
 /// Executes a dry run for the API and the studio.
 pub(crate) async fn dry_run(parts: &AdminParts, ask: DryRunRequest) -> Result<Ran, TryError> {
     let program = parts.program.load_full();
+    // A new salt per run: hashes of one result cannot be matched with those of another.
     let redaction = Redaction::new(program.pack(), Salt::new(random()));
     let live = if ask.live { Some(live(parts, &ask)?) } else { None };
     let phases = parts.phases.list();
@@ -53,6 +54,7 @@ pub(crate) async fn dry_run(parts: &AdminParts, ask: DryRunRequest) -> Result<Ra
 fn settle_own_service(ran: &mut Ran, program: &Program, client: Option<&Client>) {
     let serves = SideId::BOTH.into_iter().find(|at| program.side(*at).name == ran.side);
     let Some(serves) = serves.filter(|_| ran.is_forwarded) else { return };
+    // In these phases the side's own service answers, regardless of the refusal.
     let is_own_phase = ["legacy", "shadow"].contains(&ran.phase.as_str());
     let is_gone = program.is_own_service_gone(serves);
     let may_forward = client.is_none_or(|client| program.may_forward(client, serves));
@@ -75,6 +77,7 @@ fn live(parts: &AdminParts, ask: &DryRunRequest) -> Result<Live, TryError> {
         client.grant.current().ok_or_else(|| fail("this client has no access token at the moment"))?;
     let base = parts.workbench.upstream(&side.name).ok_or_else(|| fail("there is no upstream to ask"))?;
     let hosts = side.hosts.iter().map(|host| parts.workbench.upstream(&format!("{}/{host}", side.name)));
+    // `false`: a dry run never has effects on the service.
     Live::new(&base, &[], false)
         .and_then(|live| live.with_hosts(hosts))
         .and_then(|live| live.with_credential(&side.credential, token.secret()))

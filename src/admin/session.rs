@@ -104,6 +104,7 @@ impl Sessions {
     pub(super) fn begin(&self, role: Role, name: &str) -> Session {
         let name = person(name);
         let last_end = self.after(self.life_max);
+        // The idle timeout may be configured longer than the maximum lifetime.
         let ends = self.after(self.life).min(last_end);
         Session { role, name, ends, last_end, id: URL_SAFE_NO_PAD.encode(random::<16>()) }
     }
@@ -123,16 +124,19 @@ impl Sessions {
         let value = cookie(headers, COOKIE_NAME)?;
         let (payload, signature) = value.rsplit_once('.')?;
         let signature = URL_SAFE_NO_PAD.decode(signature).ok()?;
+        // In constant time, and before the payload is parsed.
         self.mac(SIGNATURE, payload).verify_slice(&signature).ok()?;
         let [role, ends, last_end, id, name]: [&str; 5] =
             payload.split('.').collect::<Vec<_>>().try_into().ok()?;
         let role = [Role::Read, Role::Operate].into_iter().find(|known| known.name() == role)?;
+        // `last_end` needs no check: `begin` and `renew` bound `ends` by it.
         let ends = ends.parse().ok().filter(|ends| *ends > self.now())?;
         let name = String::from_utf8(URL_SAFE_NO_PAD.decode(name).ok()?).ok()?;
         Some(Session { role, name, ends, last_end: last_end.parse().ok()?, id: id.to_owned() })
     }
 
     pub(super) fn set_cookie(&self, session: &Session, is_secure: bool) -> String {
+        // A name may contain dots and semicolons, which would end its part or the cookie.
         let name = URL_SAFE_NO_PAD.encode(&session.name);
         let Session { role, ends, last_end, id, .. } = session;
         let payload = format!("{}.{ends}.{last_end}.{id}.{name}", role.name());
@@ -175,6 +179,7 @@ pub(super) fn forget_cookie(is_secure: bool) -> String {
 }
 
 fn attributes(is_secure: bool) -> &'static str {
+    // `Strict` keeps the cookie out of all requests that another site initiates, including links.
     if is_secure { "Path=/; HttpOnly; SameSite=Strict; Secure" } else { "Path=/; HttpOnly; SameSite=Strict" }
 }
 

@@ -16,6 +16,8 @@ const HTTP_DATE_END: u64 = 253_402_300_800;
 pub(super) fn fields(sunset: &Sunset) -> Vec<(HeaderName, HeaderValue)> {
     let mut fields = Vec::new();
     if let Some(at) = &sunset.deprecated {
+        // A structured field of the type Date (RFC 9651, section 3.3.7), unlike `Sunset`, which is an HTTP
+        // date.
         fields.push((DEPRECATION, format!("@{}", at.0.unix_timestamp())));
     }
     let seconds = sunset.sunset.and_then(|at| u64::try_from(at.0.unix_timestamp()).ok());

@@ -88,6 +88,7 @@ pub(super) fn memory(limits: &config::LimitsConfig) -> Memory {
 /// Lowers `in_flight_max` to the number of requests that fit into the memory budget.
 pub(super) fn fit_to_memory(limits: Limits, memory: &Memory) -> Limits {
     let requests_max = usize::try_from(memory.bytes_max() / REQUEST_BYTES).unwrap_or(usize::MAX);
+    // At least one: a tiny budget must slow the gateway down, not reject every request.
     Limits { in_flight_max: limits.in_flight_max.min(requests_max.max(1)), ..limits }
 }
 
@@ -181,9 +182,11 @@ pub(super) fn descriptors(config: &Config) -> Result<u64, StartError> {
     // Calls in flight and idle connections, for clients and for the shadow.
     let calls =
         u64::from(limits.upstream_calls) + u64::from(limits.upstream_idle) + 2 * config.shadow.workers as u64;
+    // Each port of operators may have its full number of connections at the same time.
     let callback = config.oauth.as_ref().and_then(|oauth| oauth.listen);
     let ports = 1 + u64::from(config.health.is_some()) + u64::from(callback.is_some());
     let others = OTHER_DESCRIPTORS + ports * ADMIN_CONNECTIONS_MAX as u64;
+    // Without a limit from the system, the configuration alone decides.
     let Some(limit) = server::raise_descriptors() else { return Ok(u64::from(limits.connections)) };
     // A call needs a connection only while a client waits for it, so the two share a scarce limit.
     // Clients get at least half.
@@ -320,6 +323,7 @@ pub(super) fn program(
 
 /// Applies the configured settings to the pack.
 pub(super) fn apply_settings(config: &Config, read: ReadPack) -> Result<LoadedPack, StartError> {
+    // The engine has its own JSON values, which keep numbers as written. Text is the form that both share.
     let text = config.settings.value.to_string();
     let given = Value::parse(text.as_bytes(), &json::Limits::DOCUMENT)
         .map_err(|error| StartError::Settings(error.to_string()))?;
@@ -333,6 +337,7 @@ fn prefixes(config: &Config, pack: &Pack) -> Vec<(String, SideId)> {
     if config.fronts.is_empty() {
         return vec![(format!("/{}", pack.sides[0].name), SideId::OLD)];
     }
+    // `against_pack` has rejected any other name.
     let side = |name: &str| if pack.sides[1].name == name { SideId::NEW } else { SideId::OLD };
     config.fronts.iter().map(|front| (front.prefix.as_str().to_owned(), side(&front.speaks))).collect()
 }
@@ -370,6 +375,7 @@ pub(super) fn retirement_rules(config: &Config, loaded: &LoadedPack) -> Retireme
             served.push(SideOperations { side: name.clone(), operations });
         }
     }
+    // Without a name there is one served side only, as `against_pack` requires.
     let meant = |named: Option<&config::Placed<String>>| {
         named.map(|side| side.value.clone()).unwrap_or_else(|| served[0].side.clone())
     };
@@ -393,6 +399,7 @@ pub(super) fn retirement_rules(config: &Config, loaded: &LoadedPack) -> Retireme
             deprecated_ms: sunset.deprecated.map(|moment| moment.unix_ms()),
             announce: sunset.announce,
             by: "configuration".to_owned(),
+            // 0 marks a configured sunset: no operator has set it at a moment.
             set_ms: 0,
         })
     });

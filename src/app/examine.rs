@@ -60,6 +60,7 @@ pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartErr
     match load_pack(config).await {
         Ok(read) => {
             examined.findings.append(against_pack(config, &read.facts()));
+            // The parts below require a configuration that fits its pack.
             if !examined.findings.has_errors() {
                 let loaded = assemble::apply_settings(config, read)?;
                 authorization_server = endpoint(config, &loaded)?;
@@ -110,6 +111,7 @@ pub(super) fn parts(config: &Config) -> Findings {
     }
     let services = config.services().map(|(_, _, tls)| tls);
     for service in services.chain(config.oauth.iter().map(|oauth| &oauth.tls)) {
+        // Defaults name no file, so an error would be one of this machine's certificate store.
         let is_given = service.value != ServiceTls::default();
         for error in is_given.then(|| tls::service_faults(service)).into_iter().flatten() {
             add(service.span, format!("`tls`: {error}"), None);
@@ -176,6 +178,7 @@ async fn probe(key: String, url: &WebUrl, tls: &ServiceTls, timeout: Duration) -
             .map_err(|error| error.to_string())?;
         // HEAD is safe on any path.
         let answer = client.request(Method::HEAD, &at).send().await;
+        // The URL is printed by the caller in its masked form.
         answer.map(drop).map_err(|error| no_answer(&causes(&error.without_url())))
     };
     Try::new(key, url.to_masked(), asking.await.err())

@@ -68,6 +68,7 @@ pub(super) fn read_pack(folder: Option<&Path>) -> Result<PackSource, PackError> 
     match folder {
         None => Ok(builtin::source()),
         Some(folder) => PackSource::from_dir(folder).map_err(|error| {
+            // A secret may have ended up in the path, for example a token in `mapping`.
             let text = |text: &dyn Display| without_secrets(&text.to_string());
             PackError::Read(text(&folder.display()), text(&error))
         }),
@@ -85,6 +86,7 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, PackError> {
     check_examples(&pack)?;
     let files = Arc::new(KeptFiles::new(&source));
     let contracts = Arc::new(KeptContracts::new(Arc::clone(&files)));
+    // Before `without_checks`: the report describes the named shapes, which serving does not need.
     let report = plan::report(&pack);
     let shown = PackShown { report, contracts: Arc::clone(&contracts), files: Arc::clone(&files) };
     let shown = Arc::new(shown);
@@ -111,6 +113,7 @@ impl ReadPack {
         let chose = settings.choose(own);
         let mut served = self.hash.clone();
         for setting in chose {
+            // The names suffice: each setting selects one alternative route by being enabled.
             let _ = write!(served, "+{}", own.settings[usize::from(setting)].name);
         }
         let contracts = [0, 1].map(|side| {

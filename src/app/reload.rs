@@ -133,6 +133,7 @@ impl Reloader {
     pub(super) async fn reload(&mut self) {
         // Before reading the files: a change during this reload must trigger another one.
         self.files.fingerprint = fingerprint(self.file.as_deref(), &self.config);
+        // `try_reload` replaces `self.config`, and the history names the sections that changed.
         let before = self.config.masked.clone();
         let outcome = self.try_reload().await;
         // Compilation allocates several times the size of its result, in the arena of whichever
@@ -159,6 +160,7 @@ impl Reloader {
         }
         let at = rfc3339(now_ms);
         let outcome = ReloadOutcome { succeeded: error.is_none(), at, error, needs_restart };
+        // Load the board again: a successful reload has published its pack there, without an outcome.
         let mut status = Status::clone(&self.shared.board.load());
         let (kind, subject) =
             (if outcome.succeeded { "reload" } else { "reload failed" }, status.pack.name.clone());
@@ -183,12 +185,15 @@ impl Reloader {
             Some(file) => spawn_blocking(move || read_config(&file)).await??,
             None => self.config.clone(),
         };
+        // Compare before `effective` puts the running values back: afterwards no key would differ.
         let needs_restart = needs_restart(&self.config, &config);
         let config = effective(&self.config, config);
         // The new configuration may lack `admin.token`.
         check_exposure(&config, self.admin_address)?;
         let (loaded, warnings) = load(&config, self.file.as_deref()).await?;
         warn(warnings);
+        // Check keys and certificates before the constructors below read them: these findings have a place
+        // in the file, the errors of the constructors do not.
         check_parts(&config, self.file.as_deref())?;
 
         let before = &self.config;
@@ -196,11 +201,13 @@ impl Reloader {
         let new_edge = before.trusted_proxies != config.trusted_proxies
             || before.forwarded != config.forwarded
             || before.logs_address != config.logs_address;
+        // A copy: if a later step fails, `self` still describes the parts that serve.
         let mut stack = self.stack.clone();
         if new_limits {
             stack.limits = Arc::new(assemble::fit_to_memory(assemble::limits(&config.limits), &stack.memory));
         }
         stack.forwarding = assemble::forwarding(&config);
+        // An exporter with unchanged settings is reused: it may hold spans that are not exported yet.
         let running = stack.program.load().traces().cloned();
         let traces = assemble::traces(config.otlp.as_ref(), before.otlp.as_ref().zip(running.as_ref()))?;
         let tables = assemble::tables(&config, &loaded);
@@ -212,13 +219,17 @@ impl Reloader {
         let descriptors = assemble::descriptors(&config)?;
         let authority = authority(&config, &loaded.pack);
         let new_endpoint = authority != self.authority;
+        // Keep the endpoint of an unchanged server: it has its metadata, so tokens are refreshed even if
+        // fetching the metadata fails now.
         let endpoint = new_endpoint.then(|| endpoint(&config, &loaded)).transpose()?;
+        // Both or neither: `effective` leaves TLS on or off as it is until a restart.
         let certificate = match (&self.certificate, &config.tls) {
             (Some(_), Some(files)) => {
                 Some(ServerCertificate::load(&tls_files(files)).map_err(StartError::from)?)
             }
             _ => None,
         };
+        // In order: the first key seals, so the same keys in another order are a change.
         let new_keys = expose_all(&before.keys) != expose_all(&config.keys);
         let keys = new_keys.then(|| KeyRing::parse(&config.keys)).transpose().map_err(StartError::from)?;
         let mut workers = None;
@@ -246,6 +257,7 @@ impl Reloader {
         }
         stack.tokens.discover();
         if workers.is_some() {
+            // Pairs of events would otherwise be compared by workers that are stopped below.
             self.dual.set_shadow(stack.shadow.clone());
         }
         shared.phases.serve(tables.into_iter().flatten().collect());
@@ -298,8 +310,11 @@ impl Reloader {
                 hash: hash.clone(),
                 loaded_at: rfc3339(stack.clock.unix_ms()),
                 generation: posted.pack.generation + 1,
+                // `reload` adds the outcome, also that of a failed reload, which does not come here.
                 last_reload: None,
             },
+            // The studio compares the pack with its predecessor. Reloading an unchanged pack must not make
+            // a pack its own predecessor.
             before: posted
                 .shown
                 .clone()
@@ -364,6 +379,8 @@ fn effective(running: &Config, new: Config) -> Config {
     Config {
         masked,
         listen: running.listen,
+        // New certificate files apply at once. The listeners keep speaking TLS, or plain HTTP, until they
+        // are bound again.
         tls: match (&running.tls, new.tls) {
             (Some(_), Some(new)) => Some(new),
             (running, _) => running.clone(),
@@ -387,10 +404,13 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
         running.tls.is_some() != new.tls.is_some(),
         running.admin.listen != new.admin.listen,
         running.health != new.health,
+        // Without `oauth` the old port has no callback to receive. That is no reason to restart.
         new.oauth.is_some() && callback(running) != callback(new),
         running.store != new.store,
         running.limits.memory != new.limits.memory,
         running.log.format != new.log.format,
+        // Compared as displayed, with masked secrets: if only a secret of a receiver changed, this does
+        // not report it.
         running.masked["events"] != new.masked["events"],
     ];
     let keys = TAKE_A_RESTART.iter().zip(changed).filter(|(_, changed)| *changed);
@@ -404,6 +424,8 @@ fn expose_all(keys: &[Secret<String>]) -> Vec<&String> {
 /// Fingerprints everything that affects requests to the authorization server.
 pub(super) fn authority(config: &Config, pack: &Pack) -> String {
     let Some(oauth) = &config.oauth else { return String::new() };
+    // The pack is a part of it because it may define the form of token requests; the content of the
+    // certificate files because they are replaced in place.
     format!("{oauth:?} {:?} {}", pack.sides[1].credential.tokens, oauth.tls.fingerprint())
 }
 
@@ -470,6 +492,7 @@ fn render_findings(findings: Findings, file: Option<&Path>) -> Result<Option<Str
     if findings.is_empty() {
         return Ok(None);
     }
+    // Findings point into the text of the file, which `Config` does not retain.
     let reread = file.and_then(|file| config::load(file, &Environment::process()).ok());
     let text = match reread {
         Some(outcome) => to_text(&outcome.sources, &findings, Colour::Never),

@@ -59,6 +59,7 @@ impl FolderWatch {
             for (folder, mode) in folders {
                 watcher.watch(&folder, mode)?;
             }
+            // Watching only a part of the folders would make a reload depend on the edited file.
             Ok(watcher)
         });
         if let Err(error) = &watcher {

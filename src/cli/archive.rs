@@ -144,6 +144,7 @@ async fn fill(
         let token = token(config, store, &client, &side.name, args).await?;
         let base = base(config, &side.name, args)?;
         let hosts = side.hosts.iter().map(|host| host_base(config, &side.name, host));
+        // `false`: a harvest only reads.
         let live = Live::new(&base, &[], false)
             .and_then(|live| live.with_hosts(hosts))
             .and_then(|live| live.with_credential(&side.credential, &token))
@@ -169,6 +170,7 @@ async fn fill(
             detail: &detail,
             ..NewHistory::default()
         };
+        // Also after a failure: the pages before it are stored.
         store.note(&entry).await?;
         ended.push(run.map_err(|error| VerbError::Run(format!("{}: {error}", harvest.name)))?);
     }

@@ -72,6 +72,7 @@ async fn capture(args: &CaptureArgs) -> Result<(), VerbError> {
         "client": args.client,
         "share": args.share,
         "exchanges": args.exchanges,
+        // The API counts seconds, and 0 would end the capture at once.
         "seconds": args.period.0.as_secs().max(1),
         "body_bytes": args.body_bytes,
     });
@@ -305,6 +306,7 @@ impl ArchiveLines {
         if !self.has_begun {
             return Err(io::Error::new(io::ErrorKind::UnexpectedEof, "the gateway sent no archive"));
         }
+        // Also for a capture that was cut off: the entries so far are then a valid archive.
         let end = self.end.as_deref().unwrap_or(END);
         self.out.finish(end)?;
         Ok(CaptureSummary { exchanges: self.entries, left_out: har::left_out(end) })

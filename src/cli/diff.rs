@@ -73,6 +73,7 @@ async fn show(args: DiffArgs) -> Result<ExitCode, VerbError> {
                 confidence: args.confidence.part(),
                 top: args.top,
             };
+            // With the phases, evidence of an earlier period or of another pack is reported as such.
             let phases = match store.configuration() {
                 Ok(config) => {
                     let file = store.file().map(ToOwned::to_owned);

@@ -120,6 +120,7 @@ fn side(document: &Path, name: &str) -> io::Result<SideDocument> {
     let folder = format!("contracts/{name}");
     let path = format!("{folder}/{file}");
     let mut around = Vec::new();
+    // A document may lie in a large folder, which is read only if a reference needs it.
     if refers_to_files(&bytes) {
         let root = document.parent().filter(|parent| !parent.as_os_str().is_empty());
         collect(root.unwrap_or(Path::new(".")), &folder, 0, &mut around)?;
@@ -137,6 +138,7 @@ fn side(document: &Path, name: &str) -> io::Result<SideDocument> {
 fn refers_to_files(bytes: &[u8]) -> bool {
     let found = memchr::memmem::find_iter(bytes, b"$ref");
     found.into_iter().any(|at| {
+        // Enough for the quotes, the colon and the spaces before the target.
         let rest = &bytes[at + 4..bytes.len().min(at + 24)];
         let start = rest.iter().position(|b| !matches!(b, b'"' | b'\'' | b':' | b' '));
         start.is_some_and(|start| rest[start] != b'#')
@@ -231,6 +233,7 @@ fn write(
         if let Some(merged) = merged {
             put(&path, merged.as_bytes())?;
         }
+        // Also after a conflict: the next run must not merge the same lines again.
         put(&base, text.as_bytes())?;
     }
     let ids: String = accepted.iter().map(|id| format!("{id}\n")).collect();

@@ -66,6 +66,7 @@ struct ReasonArgs {
 
 impl ReasonArgs {
     fn word<'w>(&'w self, who: &'w str) -> PhaseChange<'w> {
+        // `None`: a command line has displayed no earlier state that could be outdated.
         PhaseChange { who, reason: self.reason.trim(), seen: None, force: self.force }
     }
 }

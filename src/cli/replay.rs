@@ -142,6 +142,7 @@ fn hosts_of(pack: &Pack, given: &[String]) -> Result<Vec<Option<String>>, String
         pairs.push(text.split_once('=').ok_or_else(|| format!("`{text}` is not NAME=URL"))?);
     }
     let has_all = |side: &&Side| pairs.iter().all(|(name, _)| side.hosts.iter().any(|host| host == name));
+    // The new side first: without any name, both sides have all hosts.
     let Some(side) = pack.sides.iter().rev().find(has_all) else {
         let known: Vec<&str> =
             pack.sides.iter().flat_map(|side| side.hosts.iter().map(String::as_str)).collect();
@@ -280,7 +281,9 @@ impl ReplayTally {
         let ReplayCounts { same, changed, unknown, .. } = self.total;
         let share = unknown as f64 / (self.exchanges.max(1)) as f64;
         match () {
+            // Changes take precedence: they are findings even if most exchanges could not be judged.
             () if changed > 0 || unknown_max.is_some_and(|most| share > most) => ExitCode::from(HAS_FINDINGS),
+            // Success without any judged exchange would suggest that the pack was verified.
             () if same == 0 => ExitCode::from(COULD_NOT_RUN),
             () => ExitCode::SUCCESS,
         }

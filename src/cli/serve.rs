@@ -55,6 +55,7 @@ pub fn run(args: &ServeArgs) -> Result<ExitCode, ExitCode> {
     }
     show(&outcome.sources, &outcome.findings);
     let config = outcome.config.ok_or(ExitCode::from(HAS_FINDINGS))?;
+    // Before any thread starts, as it requires.
     resident::prepare();
     let inherited = Inherited::take()
         .map_err(|error| failed(format!("what was passed (LISTEN_FDS) is no listening socket: {error}")))?;
@@ -144,6 +145,7 @@ async fn serve(start: StartOptions) -> Result<(), StartFailure> {
         callback = apart(addresses.callback),
         "serving"
     );
+    // After all listeners accept, so that services that depend on this one can connect.
     tell(&[NotifyState::Ready]);
     let keeping_small = tokio::spawn(resident::keep_small());
     until_stopped(app, signals).await;

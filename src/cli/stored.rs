@@ -181,6 +181,7 @@ impl OpenedStore {
             issuer: args.issuer.clone().or(issuer),
             authorize_url: url(&args.authorize_url, |oauth| oauth.authorize_url.as_ref()),
             token_url: url(&args.token_url, |oauth| oauth.token_url.as_ref()),
+            // A link needs neither a revocation nor additional token fields.
             revocation_url: None,
             redirect_url,
             scopes,
@@ -216,6 +217,7 @@ pub fn system_user() -> String {
 /// Requires the user to type a word before an action with a wide effect. Without a terminal, fails
 /// and refers to `--yes`.
 pub fn confirm(consequence: &str, word: &str) -> Result<(), VerbError> {
+    // A script must not hang at a question, nor answer it with its next line of input.
     if !std::io::stdin().is_terminal() {
         return Err(VerbError::Usage(format!("{consequence}; if that is meant, add --yes")));
     }

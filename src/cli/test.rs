@@ -64,6 +64,7 @@ fn bless(compiled: &Compiled, report: &Report, folder: &Path) -> io::Result<()> 
     let found: Vec<Vec<Value>> = report
         .outcomes
         .iter()
+        // The values that a failing example finds may be the defect.
         .map(|outcome| if holds(outcome) { outcome.found.clone() } else { Vec::new() })
         .collect();
     for (file, text) in compiled.fill_open_places(&found) {

@@ -65,6 +65,7 @@ pub fn run(args: UsageArgs) -> ExitCode {
 async fn show(args: UsageArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
     let mut usage = Usage::new(opened.store.clone()).list().await?;
+    // Before the pack is compiled, which takes longer than reading the counts.
     opened.store.close().await;
     let is = |wanted: &Option<String>, text: &str| wanted.as_deref().is_none_or(|wanted| wanted == text);
     usage.retain(|one| {

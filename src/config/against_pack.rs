@@ -180,6 +180,7 @@ fn check_upstreams(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     for side in spoken(config, pack) {
         let phases = phases_of(side, config, pack);
         let Some(other) = pack.sides.iter().find(|facts| facts.name != side) else { continue };
+        // Operations in `legacy` are forwarded to their own side and need no upstream of the other one.
         if config.upstream(&other.name).is_none() && phases.iter().any(|phase| *phase != Phase::Legacy) {
             let what = format!("calls of `{side}` are translated to `{}`, which has no upstream", other.name);
             let help = format!("add `upstreams.{}.url`", other.name);
@@ -259,6 +260,7 @@ fn check_client(client: &ClientConfig, config: &Config, pack: &PackFacts, findin
             findings.push(
                 Finding::error(Code::PackMismatch, side.span, what).help("leave it out, or add the front"),
             );
+        // If all operations are in `legacy`, calls are forwarded with the client's own token.
         } else if phases_of(&side.value, config, pack).iter().any(|phase| *phase != Phase::Legacy) {
             check_calls(client, side, pack, findings);
         }
@@ -336,6 +338,7 @@ fn ending_side<'p>(
 ) -> Option<&'p SideFacts> {
     let spoken = spoken(config, pack);
     let Some(named) = named else {
+        // Several fronts may speak the same side.
         let all_one = spoken.iter().all(|side| Some(side) == spoken.first());
         if !all_one {
             let what = "clients speak several sides, and this does not say which is meant";
@@ -413,6 +416,7 @@ fn check_one_side(
     pack: &PackFacts,
     findings: &mut Findings,
 ) {
+    // The default phase translates, which can apply to both sides at once.
     let Some(phase) = phase.filter(|phase| *phase != Phase::default() && key.side.is_none()) else { return };
     let has = |side: &SideFacts| {
         key.operation.as_ref().is_none_or(|operation| side.operations.iter().any(|known| known == operation))
@@ -474,6 +478,7 @@ fn check_settings(config: &Config, pack: &PackFacts, findings: &mut Findings) {
         }
     }
     let spoken = spoken(config, pack);
+    // Settings of a side that no front speaks are never read, so a missing one does no harm.
     let is_read =
         |setting: &&SettingFacts| setting.read_by.iter().any(|side| spoken.contains(&side.as_str()));
     for setting in pack.settings.iter().filter(|setting| setting.is_required).filter(is_read) {

@@ -29,6 +29,7 @@ use switchback_plan::{ClientAuth, TokenRequests};
 /// Converts and checks a configuration. Returns `None` if a required part is missing, which has
 /// been reported. A `Some` is valid only if `findings` has no errors.
 pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
+    // Before the sections are consumed: the dump has their keys, with the defaults filled in.
     let masked = raw.to_value();
     check_limits(&raw.limits.value, findings);
     dual::check_shadow(&raw.shadow.value, findings);
@@ -151,6 +152,7 @@ fn check_addresses(addresses: &[(&str, Option<&Placed<SocketAddr>>)], findings: 
         // Port 0 selects another free port each time.
         let same = given[..at].iter().find(|(_, other)| other.value == address.value && address.port() != 0);
         if let Some((other_key, other)) = same {
+            // The defaults differ, so the file sets at least one of the two.
             let span = if address.span == Span::default() { other.span } else { address.span };
             let what = format!("`{other_key}` and `{key}` cannot share the address {}", address.value);
             findings
@@ -230,6 +232,8 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuthConfig> 
     });
     let urls = [&issuer, &raw.authorize_url, &raw.token_url, &raw.revocation_url];
     for url in urls.into_iter().flatten().filter(|url| is_in_the_clear(url)) {
+        // An error, unlike for upstreams: RFC 6749 requires TLS (sections 3.1 and 3.2), and a stolen
+        // client secret or refresh token gives lasting access.
         let what = "secrets would travel unencrypted to another machine";
         findings.push(Finding::error(Code::Conflict, url.span, what).help("use an `https` URL"));
     }
@@ -403,6 +407,7 @@ fn same_tokens(clients: &[ClientConfig], findings: &mut Findings) {
     for client in clients {
         for (side, token) in &client.tokens {
             let first = owners.insert(token.expose(), client);
+            // One client may use the same token for both sides.
             if let Some(first) = first.filter(|first| !std::ptr::eq(*first, client)) {
                 let what = format!(
                     "the clients `{}` and `{}` have the same token",
@@ -468,6 +473,8 @@ fn upstreams(
         for (name, host) in upstream.hosts.map(|hosts| hosts.value.0).unwrap_or_default() {
             let Some(url) = service_url(host.url, findings) else { continue };
             let tls = match (host.tls, &tls) {
+                // A host without settings uses those of its side, except the server name, which belongs to
+                // one address.
                 (None, Some(tls)) if url.is_https() => {
                     let value = ServiceTls { server_name: None, ..tls.value.clone() };
                     Placed { value, span: tls.span }

@@ -172,6 +172,7 @@ pub(super) fn gate(
 
 fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
     let proper = |name: &str, share: &Placed<Share>, findings: &mut Findings| {
+        // No number of comparisons proves a rate of 0 or a confidence of 1, and a rate of 1 always holds.
         if share.is_none() || share.value == Share::ALL {
             let what = format!("`{name}` is more than 0 and less than 1");
             findings.push(Finding::error(Code::OutOfRange, share.span, what));

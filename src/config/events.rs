@@ -151,6 +151,7 @@ pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> EventsConfig {
             .flat_map(|other| other.paths().map(|path| (other.name.clone(), path.value.clone())))
             .collect();
         let path = place(&receiver.path, format!("/events/{}", *name), &taken);
+        // The path of the receiver's own version must differ from this one, too.
         taken.push((name.value.clone(), path.value.clone()));
         let own = receiver.own.map(|own| {
             let path = place(&own.value.path, format!("{}/own", path.value), &taken);

@@ -57,6 +57,7 @@ impl ReadContext<'_> {
 /// Returns whether a text looks like a number with an optional unit, a date or an address: it
 /// starts like one and has no longer run of letters than a unit.
 pub(super) fn is_measure(text: &str) -> bool {
+    // Units are shorter. A longer run of letters may belong to a secret.
     const LETTERS_MAX: usize = 4;
     let begins = text.starts_with(|c: char| c.is_ascii_digit() || "+-.:[".contains(c));
     let mut runs = text.split(|c: char| !c.is_ascii_alphabetic());
@@ -540,6 +541,7 @@ impl<K: FromYaml, T: FromYaml> FromYaml for NamedMap<K, T> {
     fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
         let mut named = Vec::new();
         for (key, value) in node.map(reading.findings)? {
+            // As a value, so that keys are read and checked by the same code.
             let key_node = Node {
                 span: key.span,
                 kind: Kind::String(key.name.clone(), switchback_compiler::yaml::TextStyle::Plain),
@@ -599,6 +601,7 @@ impl FromYaml for Free {
 fn mask_value(value: &Value, tells: bool) -> Value {
     match value {
         Value::String(text) if tells || looks_secret(text) => Value::String(MASK.to_owned()),
+        // A PIN or an account number can be a secret, too.
         Value::Number(_) if tells => Value::String(MASK.to_owned()),
         Value::Array(items) => items.iter().map(|item| mask_value(item, tells)).collect(),
         Value::Object(members) => {
@@ -626,6 +629,7 @@ fn free(node: &Node) -> Value {
     match &node.kind {
         Kind::Null => Value::Null,
         Kind::Bool(value) => Value::Bool(*value),
+        // A number that JSON cannot represent stays a text, which the check against the pack rejects.
         Kind::Number(text) => serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.clone())),
         Kind::String(text, _) => Value::String(text.clone()),
         Kind::Seq(items) => items.iter().map(free).collect(),

@@ -52,6 +52,8 @@ impl References {
                     found.push(reference);
                 }
                 None => {
+                    // Continue behind the opening: a complete reference may follow within the incomplete
+                    // one.
                     at = start + OPENING.len();
                     replaced.push_str(OPENING);
                     if !is_in_comment(text, start) {
@@ -110,6 +112,7 @@ impl References {
     /// Replaces the placeholders of a scalar. An unquoted scalar that is a single reference becomes
     /// a number or boolean if its value is one, as if the value were in the file.
     fn expand(&self, text: &str, style: TextStyle, place: Span, resolving: &mut Resolving<'_>) -> Kind {
+        // Placeholders carry no name, so they are matched with the references by their order.
         let mut within = self.references_in(place);
         let mut out = String::new();
         let mut rest = text;
@@ -167,6 +170,7 @@ impl ValueReference {
     /// brace of its line.
     fn parse(text: &str, start: usize) -> Option<ValueReference> {
         let inside = text[start..].strip_prefix(OPENING)?;
+        // A missing brace must not make the following lines part of the reference.
         let length = inside.find(['}', '\n']).filter(|at| inside[*at..].starts_with('}'))?;
         let (name, default) = match inside[..length].split_once(":-") {
             Some((name, default)) => (name, Some(default.to_owned())),

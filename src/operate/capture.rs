@@ -73,6 +73,7 @@ pub(crate) async fn begin_capture(
         detail: &format!("{} exchanges at most", asked.exchanges),
         ..NewHistory::default()
     };
+    // After `open`: a rejected capture is no change, and has no entry.
     note(store, &entry).await;
     Ok((captured, Redaction::new(pack, Salt::new(random()))))
 }

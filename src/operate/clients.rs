@@ -17,6 +17,7 @@ pub(crate) async fn retry_grant(
     name: &str,
 ) -> Result<Result<(), TokenError>, RegistryError> {
     let asked = registry.retry(name).await?;
+    // The data path must see the retry that was just stored before it refreshes.
     tokens.sync().await?;
     Ok(tokens.refresh(name, asked.grant.generation).await)
 }

@@ -199,6 +199,7 @@ impl DryRunPack {
                     let known = reply_of_example(example, &call).or_else(|| {
                         let known = self.reply(example.serves, &operation, &example.target, &call);
                         known
+                            // The notice is sent to another company, so it must not contain recorded data.
                             .filter(|(_, by)| matches!(by, By::Example | By::Contract))
                             .map(|(known, _)| known)
                     });

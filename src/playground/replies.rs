@@ -68,6 +68,7 @@ impl DryRunPack {
             _ => false,
         };
         let of_route = |example: &&RouteExample| {
+            // An example with settings may belong to another route of the operation.
             example.serves == serves && self.operation_of(example) == operation && example.config.is_empty()
         };
         let mut of_route: Vec<&RouteExample> = self.examples.iter().filter(of_route).collect();

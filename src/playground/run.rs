@@ -323,6 +323,7 @@ impl Begun {
                     ran.calls.push(made);
                     event = known;
                 }
+                // A dry run reads no data of clients from the store.
                 Ok(Next::Recall(lookup)) => event = lookup.nothing(),
                 Ok(Next::Keep(_)) => event = Event::Kept,
                 // Waits are simulated; the number of calls bounds the run.
@@ -333,6 +334,7 @@ impl Begun {
                 }
                 Ok(Next::Refuse(refused)) => {
                     let has_own = tried.served.upstreams.iter().any(|(name, _)| *name == ran.side);
+                    // After a write, forwarding would execute the request twice.
                     ran.is_forwarded = refused.refusal.legacy_forward && !refused.wrote && has_own;
                     ran.answer = Some(gateway_answer(&refused.answer(pack, self.serves), true));
                     return ran;
@@ -396,6 +398,7 @@ impl Begun {
         };
         let answered =
             har::Response { status: reply.status, headers: Vec::new(), body: reply.body.clone().into() };
+        // Captures mask exchanges, so the reply is wrapped into one.
         let one = Exchange { request: asked, response: Some(answered), ..Exchange::default() };
         let gateway = har::Gateway {
             side: tried.pack.sides[self.serves].name.clone(),
@@ -462,6 +465,7 @@ impl MappingLines<'_> {
         let (sources, origin) =
             traced.map_or((&[][..], None), |traced| (&traced.sources[..], traced.origin.as_ref()));
         let mut found = leaves(&body, sources);
+        // A scalar body has no members; its source is that of the body.
         found.extend(source_of("$", sources).filter(|_| found.is_empty()));
         found.into_iter().map(|source| self.part(source, origin)).collect()
     }
@@ -498,6 +502,7 @@ impl MappingLines<'_> {
         let key = format!("{name}:");
         let is_key = |line: &&str| {
             line.match_indices(&key).any(|(at, _)| {
+                // `name:` must not match within `fullname:` or `$.name:`.
                 let before = line[..at].chars().next_back();
                 before.is_none_or(|c| !(c.is_alphanumeric() || c == '_' || c == '.' || c == '$'))
             })

@@ -45,6 +45,7 @@ impl PlaygroundSession {
         let wanted =
             CaptureFilter { operation: None, client: None, share: 1.0, body_bytes_max: BODY_BYTES_MAX };
         let mut salt = [0; 32];
+        // With a predictable salt, masked values could be guessed from their hashes.
         if getrandom::fill(&mut salt).is_err() {
             return false;
         }

@@ -52,6 +52,7 @@ pub(super) struct WorkbenchState {
 pub(super) type Changes = BTreeMap<String, String>;
 
 /// Most cached packs.
+// Typically the served pack and one edited variant.
 const COMPILED_MAX: usize = 2;
 
 /// A compiled pack under test.
@@ -111,6 +112,8 @@ impl PlaygroundSession {
     /// Replaces the served pack and clears the cache.
     pub fn serve(&self, served: ServedPack) {
         self.0.served.store(Arc::new(served));
+        // Lookups would not return these any more, since they compare the served state. Clearing frees
+        // their memory.
         self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 

@@ -54,6 +54,7 @@ impl PlaygroundSession {
 fn summarize(tried: &DryRunPack, exchanges: &[Exchange]) -> Result<WhatIf, TryError> {
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|error| TryError::Request(error.to_string()))?;
+    // The recorded exchanges contain their side, so the configured prefixes are not needed.
     let fronts = Fronts::from_pack(&tried.pack);
     let settings = Settings::clone(&tried.settings);
     let replayer = Replayer::new(Arc::clone(&tried.pack), settings, fronts, Salt::new(salt));
@@ -74,6 +75,7 @@ fn summarize(tried: &DryRunPack, exchanges: &[Exchange]) -> Result<WhatIf, TryEr
                 for change in changes {
                     let (what, line) = alike(&change);
                     let key = (operation.clone(), what.clone(), line.clone());
+                    // The groups count exchanges: a list may have the same change in each of its elements.
                     if seen.contains(&key) {
                         continue;
                     }

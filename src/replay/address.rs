@@ -53,6 +53,7 @@ impl Fronts {
     /// Returns the side that an exchange's client spoke, and the operation's path and query.
     /// `None`: the exchange is no call of the API.
     pub(crate) fn find(&self, exchange: &Exchange) -> Option<(SideId, String)> {
+        // Archives of the gateway contain side and target. Prefixes are for archives of other tools.
         if let Some(known) = &exchange.gateway {
             let serves = self.names.iter().position(|name| *name == known.side)?;
             return Some((SideId(serves as u8), known.target.clone()));
@@ -68,6 +69,7 @@ impl Fronts {
                 true => url.strip_prefix(&stated.prefix)?,
                 false => target.strip_prefix(&stated.prefix)?,
             };
+            // `/api` is no prefix of `/apia`.
             rest.starts_with('/').then(|| (stated.serves, rest.to_owned()))
         })
     }

@@ -54,6 +54,8 @@ impl ReplayJudge {
         if by_service {
             return self.compare(rules, before, now);
         }
+        // Declared losses have occurred in the recorded answer already, so they are no excuse for a
+        // difference.
         self.compare(&rules.without_excuses(), before, now)
     }
 
@@ -91,6 +93,8 @@ fn alike(
 ) -> (RecordedResponse, RecordedResponse) {
     let (status, headers, body) = before;
     let by_plans = |name: &&HeaderName| {
+        // These two count even if they are absent now: a plan that has stopped to set them must be
+        // noticed.
         now.1.contains_key(*name) || [header::CONTENT_TYPE, header::LOCATION].contains(name)
     };
     let mut kept = HeaderMap::new();
@@ -139,6 +143,7 @@ fn mask(place: &str, before: &Value, now: &mut Value, masked: &[String]) {
         (Value::String(text), now @ Value::String(_)) if text.decode().contains(MASK) => {
             *now = before.clone()
         }
+        // Only if the kind is the same: a mask must not hide that a number became a text.
         (Value::Number(_), now @ Value::Number(_))
         | (Value::Bool(_), now @ Value::Bool(_))
         | (Value::String(_), now @ Value::String(_))
@@ -147,6 +152,7 @@ fn mask(place: &str, before: &Value, now: &mut Value, masked: &[String]) {
             *now = before.clone();
         }
         (Value::Array(before), Value::Array(now)) => {
+            // Elements beyond the shorter list are left for the comparison to report.
             let place = format!("{place}[*]");
             before.iter().zip(now.iter_mut()).for_each(|(before, now)| mask(&place, before, now, masked));
         }

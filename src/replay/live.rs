@@ -126,6 +126,8 @@ impl Live {
             Ok(running) => running,
             Err(outcome) => return outcome,
         };
+        // The recorded calls answer for the service of that time. Live, only the client's answer is
+        // compared.
         running.ignore_recorded_calls();
         if let Some(why) = running.unknown() {
             return running.given_up(why);

@@ -167,6 +167,7 @@ impl ReplayRun<'_> {
                 Some(UnknownReason::ShadowDropped(why.clone()))
             }
             (Some(_), _) => None,
+            // The plan did not run at that time, so there are no replies to feed it with.
             (None, Some(Ended::Forwarded)) if self.is_offline => Some(UnknownReason::Forwarded),
             (None, None | Some(Ended::Translated | Ended::Forwarded | Ended::Refused | Ended::Rejected)) => {
                 (self.is_offline && known.is_recalled).then_some(UnknownReason::Recalled)
@@ -216,6 +217,7 @@ impl ReplayRun<'_> {
             recorded.request.method == call.method.as_str()
                 && same_target(&recorded.request.url, &call.target)
         };
+        // By method and target instead of position: an added call must not shift all later ones.
         let at = (0..calls.len()).find(|at| !self.used[*at] && is_same(&calls[*at]));
         let Some(at) = at else {
             if self.has_ended(Ended::Rejected) && calls.is_empty() {
@@ -281,6 +283,7 @@ impl ReplayRun<'_> {
 
     /// Finishes a replay without sending its calls.
     pub fn given_up(mut self, why: UnknownReason) -> ReplayOutcome {
+        // The run stops before its calls, so the differences so far prove no change.
         self.changes.clear();
         self.outcome(Err(why))
     }
@@ -301,6 +304,7 @@ impl ReplayRun<'_> {
     }
 
     fn finish_refused(&mut self, refused: &Refused) -> ReplayOutcome {
+        // The old service answered in place of the refusal, so the recorded answer is not the plan's.
         let was_forwarded = self.exchange.gateway.as_ref().is_some_and(|known| known.calls.is_empty())
             && self.exchange.response.as_ref().is_some_and(|answer| answer.status != refused.refusal.status);
         if refused.refusal.legacy_forward && was_forwarded {
@@ -314,6 +318,7 @@ impl ReplayRun<'_> {
         let pack = &self.replayer.pack;
         let (status, _) = gateway_error(pack, self.at.serves, fault.kind.name(), self.language);
         let was_fault = self.exchange.response.as_ref().is_some_and(|answer| answer.status == status);
+        // If the gateway failed with this status when it recorded, failing again is no change.
         if !was_fault {
             self.changes.push(ReplayChange::Fault { detail: fault.to_string() });
         }
@@ -333,6 +338,7 @@ impl ReplayRun<'_> {
                 }
             },
         };
+        // A difference that was found outweighs the rest that cannot be judged.
         let verdict = match changes.is_empty() {
             true => verdict,
             false => ReplayVerdict::Changed(changes),
@@ -456,6 +462,7 @@ impl translate::paging::Pages for RecordedPages {
 
     fn remember(&self, _: &str, _: u64, _: &str) {}
 
+    // Links in answers repeat this URL; with the recorded one, they are equal to those of the recording.
     fn address(&self) -> String {
         self.address.clone()
     }

@@ -101,6 +101,7 @@ pub(super) fn of_replicas(others: &[Replica], own_hash: &str, reader: &Attention
     }
     let differing: Vec<&str> = others
         .iter()
+        // A replica that is away cannot be reloaded, and is listed above.
         .filter(|one| one.presence == ReplicaPresence::Here && one.standing.pack_hash != own_hash)
         .map(|one| one.name.as_str())
         .collect();
@@ -186,6 +187,7 @@ pub(super) fn of_operations(
     for info in phases {
         let at = || format!("{}-{}", info.side, percent_encode(&info.operation));
         let last = transitions.iter().find(|one| one.side == info.side && one.operation == info.operation);
+        // Only rollbacks by the gate: those of operators need no attention.
         let is_back = |one: &&Transition| {
             one.by == "gate" && one.to == "shadow" && one.evidence.starts_with("rolled back")
         };
@@ -217,6 +219,7 @@ pub(super) fn of_operations(
         }
     }
     let more = waiting.len().saturating_sub(LISTED_MAX * 2) + ready.len().saturating_sub(LISTED_MAX);
+    // Problems get more rows than promotions, which can wait.
     waiting.truncate(LISTED_MAX * 2);
     ready.truncate(LISTED_MAX);
     waiting.extend(ready);

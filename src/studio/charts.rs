@@ -65,6 +65,7 @@ pub(crate) fn traffic<P: SlotCounter>(line: &ChartLine<P>, span: ChartSpan) -> C
 /// Builds the chart of the median and the 99th percentile of latency.
 pub(crate) fn latency<P: SlotCounter>(line: &ChartLine<P>, label: String) -> Chart<'static> {
     let quantile = |share: f64| line.values(|point| Some(point.durations().quantile(share)?.seconds() * 1e3));
+    // The last bucket of the histogram has no upper bound, so its values are minimums.
     let is_beyond = |point: &P| matches!(point.durations().quantile(0.99), Some(Quantile::Beyond(_)));
     let slow = match line.slots.iter().any(|(_, point)| point.as_ref().is_some_and(is_beyond)) {
         true => "99 % (from 30 s on: or more)",
@@ -90,6 +91,7 @@ impl Chart<'_> {
     pub(crate) fn draw(&self) -> Markup {
         let values = self.series.iter().flat_map(|series| series.values.iter().flatten());
         let top = values.fold(0.0_f64, |top, value| top.max(*value));
+        // The threshold must be visible even if all values are far below it.
         let top = nice(top.max(self.threshold.map_or(0.0, |(at, _)| at)));
         let y = |value: f64| HEIGHT - value / top * (HEIGHT - 4.0);
         let data = json!({
@@ -172,6 +174,7 @@ fn sign(class: &str) -> Markup {
 }
 
 fn x(at: usize, count: usize) -> f64 {
+    // A single value would divide by zero.
     at as f64 / (count.max(2) - 1) as f64 * WIDTH
 }
 

@@ -89,6 +89,7 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
         }
         _ => return visit.not_found(),
     };
+    // Also after a refusal, which may be caused by a change of another process.
     visit.studio.outdate();
     operate::apply_clients(&parts.tokens).await;
     let is_of_client = !matches!(rest, ["brownouts", ..]);

@@ -163,6 +163,8 @@ fn field(
                 h2 id=(id) { code { (tally.pattern) } }
                 (badge(tone(tally.kind), tally.kind.word()))
                 @if !tally.reading().is_empty() { span.soft { (tally.reading()) } }
+                // Planned writes and read-backs are counted separately, so a share of the compared answers
+                // would be wrong.
                 span.aside.soft { (count_noun(tally.calls, "call")) @if compared > 0 && summary.counts.planned == 0 && tally.read_back.is_none() { " of " (count(compared)) } ", last " (moment(tally.last_ms, visit.now_ms)) }
             }
             (sides(visit, &summary.side, &tally.example))

@@ -75,6 +75,7 @@ pub(crate) fn percent_decode(segment: &str) -> String {
 /// Validates a path that a browser sent back. Returns `/` unless it is a path on this host, which
 /// prevents open redirects.
 pub(crate) fn own_path(text: &str) -> &str {
+    // Browsers take `//host` and `/\host` for the address of another host.
     let is_path = text.starts_with('/') && !text.starts_with("//");
     let is_plain = text.bytes().all(|byte| byte.is_ascii_graphic() && byte != b'\\');
     if is_path && is_plain { text } else { "/" }

@@ -119,6 +119,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
                     } }
                 } }
                 (pager(visit, shown.len(), found.len(), LISTED))
+                // A read that is full may have left out older entries.
                 @if [moved.len(), noted.len()].contains(&(HISTORY_MAX as usize)) {
                     p.soft #older { "Of transitions and of other changes the newest " (count(u64::from(HISTORY_MAX))) " each are listed. The downloads have the newest " (count(u64::from(EXPORTED_MAX))) " of each that the store retains." }
                 }

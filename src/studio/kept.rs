@@ -14,6 +14,7 @@ pub(super) const FORM_TOKEN: &str = "form_token";
 
 /// Renders the fields of a submitted form for review. `changed` replaces fields of the same names.
 pub(super) fn fields(form: &FormFields, changed: &[(&str, String)]) -> Markup {
+    // The token of the old session is invalid, and a changed field must not be sent twice.
     let is_ours = |name: &str| name == FORM_TOKEN || changed.iter().any(|(one, _)| *one == name);
     html! {
         @for (name, value) in changed { input type="hidden" name=(name) value=(value); }

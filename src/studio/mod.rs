@@ -306,6 +306,7 @@ impl Studio {
     /// Responds to all requests outside the API.
     pub(crate) async fn answer(&self, request: Request<Body>) -> AdminResponse {
         let path = request.uri().path().to_owned();
+        // Without a session, since the sign-in page needs them. They contain no data.
         if path.starts_with("/assets/") {
             let asset = assets::at(&path, request.headers());
             return asset
@@ -489,6 +490,8 @@ fn asked_to_sign_in(headers: &HeaderMap, uri: &Uri) -> AdminResponse {
     let is_browser = headers
         .get(ACCEPT)
         .is_some_and(|accept| accept.to_str().is_ok_and(|accept| accept.contains("text/html")));
+    // The script of an open page must see the status. A redirect would replace the page by the sign-in
+    // form.
     if is_browser && !headers.contains_key("x-studio-follow") {
         let to = uri.path_and_query().map_or("/", |path| path.as_str());
         return AdminResponse::see(&format!("/login?to={}", fields::percent_encode(to)));

@@ -100,6 +100,7 @@ fn tiles(visit: &PageContext<'_>, span: ChartSpan) -> Markup {
     let own = visit.studio.replicas.own(visit.parts, &visit.studio.traffic);
     let others = visit.studio.replicas.others(visit.now_ms);
     let mut all = vec![&own];
+    // The last rates of a replica that has gone are no current ones.
     all.extend(others.iter().filter(|one| one.presence == ReplicaPresence::Here).map(|one| &one.standing));
     let rates = all.iter().filter_map(|one| one.rates());
     let rates = rates.reduce(|(requests, errors), more| (requests + more.0, errors + more.1));

@@ -379,6 +379,7 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
                 @match patch {
                     None => p.soft { "It differs and is too large to be displayed by line." },
                     Some(patch) => {
+                        // The first two lines of a patch are file names, which the heading has.
                         @let further = patch.lines().skip(2 + DIFF_LINES_MAX).count();
                         pre.diff tabindex="0" aria-label={ "Changes of " (name) } {
                             @for line in patch.lines().skip(2).take(DIFF_LINES_MAX) {

@@ -118,6 +118,8 @@ struct Other {
 
 impl Replicas {
     pub(crate) fn new(started_ms: i64) -> Replicas {
+        // Random instead of the host's name: processes of one machine, and one after a restart, must
+        // differ.
         let id = format!("{:016x}", RandomState::new().hash_one(started_ms));
         Replicas { id, name: own_name(), started_ms, state: Mutex::default() }
     }
@@ -164,6 +166,7 @@ impl Replicas {
         let mut heard = Vec::new();
         for row in &rows {
             let known = self.state().others.get(&row.id).map_or(i64::MIN, |other| other.number);
+            // Counters are written together with a heartbeat, so an old heartbeat has no new ones.
             let is_new = self.state().others.get(&row.id).is_none_or(|other| other.row.beats != row.beats);
             if row.id != self.id && is_new {
                 heard.push((row.id.clone(), parts.store.replica_slots(&row.id, known).await?));

@@ -84,6 +84,7 @@ impl<T: Send + Sync + 'static> SnapshotCache<T> {
             let age = state.last.as_ref().filter(|_| !state.is_outdated).map(|(_, at)| now - at);
             if age.is_none_or(|age| age > FRESH_MS) && state.reading_since.is_none() {
                 state.reading_since = Some(Instant::now());
+                // Before the read: a change during it marks the result as outdated again.
                 state.is_outdated = false;
                 tokio::spawn(Arc::clone(&self.shared).refresh(read));
             }

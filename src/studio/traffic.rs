@@ -123,6 +123,7 @@ impl<P: Copy + Default> SlotRing<P> {
     /// Returns the slots of the span up to now, including the incomplete one.
     fn until(&self, now_ms: i64) -> impl Iterator<Item = &P> {
         let numbers = self.numbers(now_ms);
+        // One slot less at the start, so that the span keeps its length with the incomplete slot.
         (numbers.start + 1..=numbers.end).filter_map(|number| self.get(number))
     }
 
@@ -217,12 +218,15 @@ impl Traffic {
         loop {
             let begun = Instant::now();
             self.sample(true).await;
+            // A sample takes longer with more operations. The pause grows with it, which bounds the share
+            // of a core.
             self.clock.sleep(EVERY.max(begun.elapsed() * REST)).await;
         }
     }
 
     async fn sample(&self, counts: bool) {
         let metrics = self.metrics.clone();
+        // With many operations, reading all counters takes too long for an async thread.
         if let Ok(reading) = spawn_blocking(move || metrics.reading()).await {
             self.state().take(reading, self.clock.unix_ms(), counts);
         }
@@ -261,6 +265,7 @@ impl Traffic {
         let since = match first {
             None => begun_ms,
             Some(number) if number == all.start + 1 => return None,
+            // A slot may start before this process, which knows only the time since its own start.
             Some(number) if own.get(number).is_some() => begun_ms.max(number * own.width_ms),
             Some(number) => number * own.width_ms,
         };
@@ -462,6 +467,7 @@ impl TrafficState {
         }
         if counts {
             self.newest.push_back((now_ms.saturating_sub(self.last_ms).max(0), whole));
+            // Drop the oldest sample only if the others still cover the time.
             while self.newest.len() > 1
                 && covered_ms(&self.newest) - self.newest.front().map_or(0, |(ms, _)| *ms) >= NOW_MS
             {
@@ -469,6 +475,8 @@ impl TrafficState {
             }
             if let Some(untold) = &mut self.untold {
                 untold.entry(now_ms.div_euclid(TOLD_MS)).or_default().add(&whole, &operations);
+                // The store has been away for an hour: older slots are in no chart of the last hour any
+                // more.
                 while untold.len() > TOLD_MAX {
                     untold.pop_first();
                 }

@@ -47,6 +47,7 @@ pub(crate) fn count(number: u64) -> String {
     let mut text = String::new();
     for (at, digit) in digits.chars().enumerate() {
         if at > 0 && (digits.len() - at).is_multiple_of(3) {
+            // A narrow space at which lines do not break.
             text.push('\u{202f}');
         }
         text.push(digit);
@@ -54,7 +55,7 @@ pub(crate) fn count(number: u64) -> String {
     text
 }
 
-/// Joins names; `all` stands for an empty list.
+/// Joins names. An empty list becomes `all`.
 pub(crate) fn names_or(names: &[String], all: &str) -> String {
     if names.is_empty() { all.to_owned() } else { names.join(", ") }
 }
@@ -68,6 +69,7 @@ pub(crate) fn count_noun(number: u64, thing: &str) -> String {
 /// Formats a fraction as a percentage. Only exactly 0 and 1 are rendered as 0 % and 100 %.
 pub(crate) fn percent(part: f64) -> String {
     let percent = part * 100.0;
+    // Rounding must not claim that no answers, or all of them, are equal.
     let text = match percent {
         0.0 => "0".to_owned(),
         p if p < 0.01 => "< 0.01".to_owned(),

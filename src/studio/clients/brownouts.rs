@@ -142,6 +142,7 @@ fn parse_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<NewBrown
         let chosen = form.all().filter(|(found, value)| *found == name && !value.is_empty());
         let chosen: Vec<&str> = chosen.map(|(_, value)| value).collect();
         match chosen.as_slice() {
+            // An empty selection must not mean all: a forgotten field would reject every call.
             [] => Err(Refusal::invalid(format!("choose the {things} that it is for"))),
             [ALL] => Ok(Vec::new()),
             names => Ok(names.iter().map(|name| (*name).to_owned()).collect()),

@@ -11,7 +11,7 @@ use std::collections::BTreeMap;
 use switchback_gateway::outcome::{OUTCOMES, Outcome};
 use switchback_gateway::retire::UsageInfo;
 
-/// What the counts of calls cover.
+/// The scope of the counts of calls.
 pub(in crate::studio) const COUNTED_SINCE: &str =
     "over all replicas, since calls were first counted; a count is dropped 400 days after its last call";
 

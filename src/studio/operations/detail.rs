@@ -163,6 +163,7 @@ pub(super) fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
 /// The percentages of comparisons that differ or are unsettled, summed up to each slot, and their
 /// upper bounds.
 fn shares(line: &ChartLine<OperationPoint>, threshold: Threshold) -> (Vec<Option<f64>>, Vec<Option<f64>>) {
+    // Cumulative, since single slots have too few comparisons for a useful bound.
     let (mut compared, mut different) = (0, 0);
     let points = line.slots.iter().map(|(_, point)| {
         if let Some(point) = point {
@@ -170,6 +171,7 @@ fn shares(line: &ChartLine<OperationPoint>, threshold: Threshold) -> (Vec<Option
             different += point.different;
         }
         (compared > 0).then(|| {
+            // Exact: the usual approximation has no width as long as all answers are equal.
             let bound = exact_upper(different, compared, threshold.confidence);
             (different as f64 / compared as f64 * 100.0, bound * 100.0)
         })
@@ -285,6 +287,8 @@ fn latency_ratio(timed: Option<&Timed>, name: &str, confidence: f64) -> String {
     let ratio = |one: Option<f64>, other: Option<f64>| Some(one? / other.filter(|other| *other > 0.0)?);
     let Some(found) = found else { return "unknown: no timings".to_owned() };
     let (reference, candidate) = (found.reference, found.candidate);
+    // Both quantiles are intervals: the least ratio is of the candidate's lower and the reference's upper
+    // bound, the greatest of the opposite ones.
     let least = ratio(Some(candidate.lower_ms), reference.upper_ms);
     let most = ratio(candidate.upper_ms, Some(reference.lower_ms));
     match (least, most) {

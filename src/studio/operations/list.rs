@@ -99,6 +99,7 @@ pub(super) async fn list(visit: &PageContext<'_>) -> AdminResponse {
 }
 
 pub(super) fn rate_of(known: &OperationRow<'_>) -> f64 {
+    // Operations without evidence come after those that never differ.
     known.report.map_or(-1.0, |report| report.equal_rate.map_or(-1.0, |equal| 1.0 - equal))
 }
 

@@ -96,6 +96,7 @@ pub(super) fn confirmation(
                 input type="hidden" name="phase" value=(fields.get("phase"));
                 input type="hidden" name="share" value=(fields.get("share"));
                 @if objection.is_some() {
+                    // Only where the objection is displayed, so that evidence cannot be overridden unseen.
                     input type="hidden" name="force" value="1";
                     label { "Reason (required against the evidence)" input #reason type="text" name="reason" required maxlength=(REASON_CHARS_MAX) value=(fields.get("reason")) placeholder="Recorded in the history"; }
                 } @else {
