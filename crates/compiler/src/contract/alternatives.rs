@@ -24,7 +24,7 @@ pub(super) type Discriminators = HashMap<Span, Discriminator>;
 /// Maximum number of alternatives after following references. A schema with more is any value.
 const ALTERNATIVES_MAX: usize = 2_000;
 
-/// Resolves the alternatives of a type. Returns `None` if it has none.
+/// Resolves the alternatives of a type. Returns `None` without alternatives.
 pub(super) fn settle_alternatives(
     ty: &Type,
     types: &Types,

@@ -34,7 +34,7 @@ fn body_breaches(types: &Types, operation: &Operation, body: Option<&[u8]>) -> V
     }
 }
 
-/// Returns the declared query parameters whose values do not match their types.
+/// Returns the declared query parameters with values that do not match their types.
 pub fn parameter_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
     let given = query_pairs(target);
     let is_wrong = |parameter: &&Parameter| {

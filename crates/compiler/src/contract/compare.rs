@@ -153,8 +153,7 @@ pub fn compare_once(
     }
     let (taken, narrowings) = compare_from(NullRoot::Whole, from, to, Some(message), &proven.pairs)?;
     if narrowings.is_empty() {
-        // The comparison found nothing against any visited pair, including pairs that depend on
-        // each other.
+        // The comparison has no objection to any visited pair, including pairs that depend on each other.
         proven.pairs.extend(taken);
     } else {
         proven.narrower.insert(root, narrowings.clone());
@@ -285,7 +284,7 @@ struct ContractComparison<'a> {
     message: Option<Message>,
     /// Pairs known to be compatible without narrowings.
     proven: &'a Pairs,
-    /// Pairs of lists and of objects that were visited, by address. A second visit ends the
+    /// Pairs of lists and of objects that were visited, by address. A second visit stops the
     /// recursion for recursive types.
     taken: Pairs,
     /// Narrowings of the completed pairs in `taken`, with paths relative to the pair. A type that
@@ -354,8 +353,8 @@ impl<'a> ContractComparison<'a> {
         ways.into_iter().rev().flatten().map(String::as_str).fold("$".to_owned(), below)
     }
 
-    /// Records the narrowings of a pair that was compared before at the current place. A pair whose
-    /// comparison is not complete has none yet; a recursive occurrence adds no others.
+    /// Records the narrowings of a pair that was compared before at the current place. A pair with
+    /// an incomplete comparison has no narrowings yet; a recursive occurrence adds no others.
     fn narrow_again(&mut self, pair: (*const TypeKind, *const TypeKind)) {
         let known = self.narrower.get(&pair).cloned().unwrap_or_default();
         if known.is_empty() || self.narrowings.len() > NARROWINGS_MAX {
@@ -490,7 +489,7 @@ impl<'a> ContractComparison<'a> {
     }
 
     /// Records narrowings of members that only one side has, that occur in only one message, or
-    /// whose defaults differ.
+    /// that have different defaults.
     fn members(&mut self, a: &Object, b: &Object) {
         // In requests, the target ignores these fields of the source.
         for field in a.fields.iter().filter(|field| field.access != Access::ReadOnly) {

@@ -333,7 +333,7 @@ impl Contract {
         self.operations.iter().filter(is_called).max_by_key(|one| one.key.path.precedence())
     }
 
-    /// Returns the operation of this method whose path has this [shape](PathTemplate::shape),
+    /// Returns the operation of this method with a path of this [shape](PathTemplate::shape),
     /// regardless of variable names.
     pub fn find_shape(&self, method: &Method, shape: &str) -> Option<&Operation> {
         self.by_shape.get(&(method.clone(), shape.to_owned())).map(|index| &self.operations[*index])

@@ -60,7 +60,7 @@ pub enum Test {
         values: Vec<(Literal, usize)>,
     },
     /// For each alternative, a required member that no other one declares. At most one alternative
-    /// has none; it applies if no other does.
+    /// lacks such a member; it applies if no other does.
     OwnField(Vec<Option<String>>),
 }
 

@@ -64,7 +64,7 @@ pub enum Help {
 pub struct Suggestion {
     /// The place of the key or value.
     pub span: Span,
-    /// The text of the key or value that is probably meant.
+    /// The text of the key or value that the author probably intended.
     pub replacement: String,
 }
 

@@ -7,7 +7,7 @@ const CHARS_MAX: usize = 80;
 /// Returns the candidate nearest to `word`, if it is near enough to be a typing mistake.
 ///
 /// The limit is one edit per three letters. A swap of neighbouring letters is one edit; differences
-/// in case, `-` and `_` are none. Among equally near candidates, the first one is returned.
+/// in case, `-` and `_` count zero. Among equally near candidates, the first one is returned.
 pub fn suggest<'c, I, S>(word: &str, candidates: I) -> Option<&'c str>
 where
     I: IntoIterator<Item = &'c S>,

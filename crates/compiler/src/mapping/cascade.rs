@@ -282,7 +282,7 @@ fn block_around(file: &str, line_start: usize) -> (&str, std::ops::Range<usize>)
     for line in file.split_inclusive('\n') {
         let start = at;
         at += line.len();
-        // Blank lines and comments neither open nor close a block, whatever their indentation.
+        // Blank lines and comments neither open nor close a block, regardless of their indentation.
         if !is_said(line) {
             continue;
         }
@@ -437,7 +437,7 @@ impl<'f> RootCause<'f> {
     }
 }
 
-/// Returns the text of a finding's advice, empty if there is none.
+/// Returns the text of a finding's advice, or an empty text.
 fn advice(finding: &Finding) -> &str {
     finding.help.as_ref().map_or("", Help::text)
 }

@@ -60,7 +60,7 @@ pub fn compile(source: &PackSource) -> Compiled {
     Compiler::default().compile(source)
 }
 
-/// An incremental compiler for packs whose files change over time.
+/// An incremental compiler, for packs with files that change over time.
 ///
 /// Parsing dominates the cost, so the compiler caches the trees of all files and parses only
 /// changed ones. Results equal those of [`compile`].

@@ -1,5 +1,5 @@
-//! Checks the messages of examples against the contracts. An example whose request no client sends,
-//! or whose reply no service returns, proves little.
+//! Checks the messages of examples against the contracts. An example proves little if no client
+//! sends its request, or no service returns its replies.
 //!
 //! Checked: values in JSON bodies and in query parameters. Not checked:
 //! - requests that do not end in a status below 400, calls of exchanges that end in a gateway error

@@ -20,7 +20,7 @@ pub(super) struct Corrections {
 #[derive(Clone, Debug)]
 struct Meant {
     text: String,
-    /// Whether the text is an operation key, whose method must match.
+    /// Whether the text is an operation key. The method must then match.
     is_operation: bool,
 }
 

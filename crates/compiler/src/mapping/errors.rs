@@ -57,7 +57,7 @@ pub(super) fn plans(
     Some([old?, new?])
 }
 
-/// Returns the losses of an error body whose values one side's contract does not accept.
+/// Returns the losses of an error body: values that the contract of one side does not accept.
 pub(super) fn narrower(narrowings: &[Narrowing], to: SideId, world: &LensEnv<'_>, span: Span) -> Vec<Loss> {
     let of = |narrowing: &Narrowing| {
         let side = if narrowing.is_of_target { to } else { to.other() };
@@ -297,7 +297,7 @@ fn by_kind<W, T>(
     found
 }
 
-/// Resolves a reason whose text has no placeholders.
+/// Resolves a reason with a text without placeholders.
 fn text(
     reason: &Spanned<String>,
     names: &PackNames,

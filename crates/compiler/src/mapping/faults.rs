@@ -124,7 +124,7 @@ pub(super) fn errors_reworded(declared: &Spanned<String>, side: &str, operations
     )
 }
 
-/// `sides` lists every side whose error type rejects the value.
+/// `sides` lists every side with an error type that rejects the value.
 pub(super) fn error_body(span: Span, sides: &[String], why: &str) -> Finding {
     let sides = sides.iter().map(|side| format!("`{side}`")).collect::<Vec<_>>().join(" or ");
     Finding::error(Code::ErrorForm, span, format!("this is not an error of {sides}: the value {why}"))

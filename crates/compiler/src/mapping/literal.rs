@@ -77,7 +77,7 @@ pub(super) fn check<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>
     check_as(node, ty, true)
 }
 
-/// Checks a literal whose texts are placeholders: like [`check`], but without bounds.
+/// Checks a literal with placeholders as texts: like [`check`], but without bounds.
 pub(super) fn check_pattern<'n>(node: &'n Node, ty: TypeIn<'_>) -> Result<(), Misfit<'n>> {
     check_as(node, ty, false)
 }

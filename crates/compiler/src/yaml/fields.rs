@@ -55,7 +55,7 @@ impl Keys {
     }
 }
 
-/// A map whose keys were checked against [`Keys`].
+/// A map with keys that were checked against [`Keys`].
 #[derive(Debug, Clone, Copy)]
 pub struct Fields<'n> {
     /// The map itself, for its place.
@@ -87,7 +87,7 @@ impl<'n> Fields<'n> {
         Some(Fields { node, entries })
     }
 
-    /// Returns a map whose keys the caller checks, or `None` if the node is not a map.
+    /// Returns a map for which the caller checks the keys, or `None` if the node is not a map.
     pub fn unchecked(node: &'n Node) -> Option<Fields<'n>> {
         node.as_map().map(|entries| Fields { node, entries })
     }

@@ -58,8 +58,8 @@ pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatc
 }
 
 /// Returns descriptions of the values that the target's unsupported keywords exclude. A keyword
-/// that the source has too excludes none, nor does a bound on the number of members if the source's
-/// is stricter.
+/// that the source has too excludes no value, nor does a bound on the number of members if the
+/// source's is stricter.
 pub(crate) fn unread(from: &[Keyword], to: &[Keyword]) -> Vec<String> {
     let is_within = |own: &Keyword, wanted: &Keyword| match &*wanted.name {
         name if *own.name != *name => false,
@@ -100,7 +100,7 @@ fn show(scalar: &Scalar) -> String {
 }
 
 /// Describes enumerated values that the bounds of the target exclude. Bounds that the source has
-/// too exclude none of them.
+/// too exclude no value.
 fn listed_within(source: &Enum, from: &Scalar, to: &Scalar) -> Vec<String> {
     let judge = ScalarBounds::new(to, Some(from));
     let mut values: Vec<String> = Vec::new();

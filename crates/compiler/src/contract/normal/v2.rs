@@ -117,8 +117,8 @@ fn media<'n>(operation: &'n Node, key: &str, follow: &Follow<'n>, findings: &mut
     items(node, key, findings).iter().filter_map(Node::as_str).collect()
 }
 
-/// Returns the preferred JSON media type, `application/json` if none is declared, or all media
-/// types if none is JSON.
+/// Returns the preferred JSON media type, `application/json` without a declaration, or all media
+/// types if they do not include JSON.
 fn json<'n>(media: &[&'n str]) -> Result<&'n str, Vec<&'n str>> {
     let best = media.iter().filter_map(|media| Some((json_rank(media)?, *media))).min();
     match best {

@@ -77,7 +77,7 @@ fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
     };
     let style = match (text(node, "style"), node.get("explode")) {
         (Some("deepObject"), _) => ParameterStyle::Deep,
-        // Without `style`, `form` is assumed, whose default is `explode: true`.
+        // Without `style`, `form` is assumed, with its default `explode: true`.
         (Some("form") | None, None) => ParameterStyle::Exploded,
         (_, Some(_)) if flag(node, "explode") => ParameterStyle::Exploded,
         _ => joined,

@@ -8,7 +8,7 @@ use crate::yaml::{Kind, Node};
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
-/// What the reader does with a keyword.
+/// The treatment of a keyword by the reader.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum KeywordUse {
     /// Types represent it, or comparisons use it; see `unread`.

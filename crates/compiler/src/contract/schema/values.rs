@@ -173,8 +173,8 @@ impl EnumValues {
         Some(values)
     }
 
-    /// Returns the common values. If there are none, no value is valid; the shorter list is then
-    /// returned.
+    /// Returns the common values. Without a common value, no value is valid; the shorter list is
+    /// then returned.
     fn common(self, other: EnumValues) -> EnumValues {
         let known: HashSet<&Literal> = other.list.iter().map(|(one, _)| one).collect();
         let both: Vec<_> = self.list.iter().filter(|(one, _)| known.contains(one)).cloned().collect();

@@ -15,7 +15,7 @@ section! {
     /// One entry of `archives:`. Without a value, its entries consist of their keys alone.
     ArchiveDecl is "an archive", defines "archive" {
         name name: Spanned<String>,
-        /// What is kept and why, for the operator.
+        /// Content and purpose of the archive, for the operator.
         required about: Text,
         /// The type of its values; without it an entry is its key alone.
         strict value: ArchiveValue,
@@ -81,13 +81,13 @@ section! {
     /// The keys of a harvest.
     HarvestKeys is "a harvest", defines "harvest" {
         name name: Spanned<String>,
-        /// What is read, for the operator.
+        /// Description of the data, for the operator.
         required about: Text,
         /// The side that is read.
         required from: SideName,
-        /// What is done with one page, `$.request.query.page`.
+        /// Steps for one page; its number is `$.request.query.page`.
         filled steps: ListOf<StepDecl>,
-        /// Path to the list that a page brings; a short one is the last.
+        /// Path of the list on the page. A page with fewer elements is the last one.
         required page: Text,
         at_name span: Span,
     }
@@ -110,13 +110,13 @@ section! {
 section! {
     /// A step that looks up an entry.
     RecallDecl is "a step that looks up" {
-        /// Looks into this archive: `{age, value}`, or nothing.
+        /// Archive to look up. The result is `{age, value}`, or absent without an entry.
         required archive("recall"): Text,
         /// Key of the entry, a scalar.
         required key: ExprDecl,
         /// Looks an entry up for each element of a list: `{name: list}`.
         strict each: EachOf,
-        /// Looks up only what this holds for.
+        /// Condition under which the entry is looked up.
         strict when: PredicateDecl,
     }
 }
@@ -128,11 +128,11 @@ section! {
         required archive("keep"): Text,
         /// Key of the entry, a scalar.
         required key: ExprDecl,
-        /// What is kept, where the archive has values.
+        /// Value of the entry, if the archive has values.
         strict value: ExprDecl,
         /// Keeps an entry for each element of a list: `{name: list}`.
         strict each: EachOf,
-        /// Keeps only what this holds for.
+        /// Condition under which the entry is stored.
         strict when: PredicateDecl,
     }
 }

@@ -26,8 +26,8 @@ section! {
     EventSidesKeys is "`events`" {
         /// The side that sends.
         required from: Sender,
-        /// Where an event's name stands: `$.body.type` or `$.headers.x-event`. For the other side a
-        /// header field, where not the body says it.
+        /// Place of an event's name: `$.body.type` or `$.headers.x-event`. The receivers' side
+        /// needs one only if its body lacks the name; it is then a header field.
         filled name: Names,
         at span: Span,
     }
@@ -51,14 +51,14 @@ section! {
     EventDecl is "an event", defines "event" {
         /// Its name on the side that sends, and on the other one.
         required names("event"): Names,
-        /// What the body becomes: a shape, or `keep` where it is the same.
+        /// Translation of the body: a shape, or `keep` if both sides have the same body.
         optional body: EventBody,
         /// The value in the body, such as `$.body.data.id`, that keeps events in order; by side
         /// where the other one sends them too.
         optional key: EventKey,
-        /// Why receivers of the other side are not told.
+        /// Reason why receivers of the other side do not get the event.
         optional drop: Text,
-        /// By what a dual run knows the event of the other side that tells the same.
+        /// Values by which a dual run recognizes the other side's event about the same occurrence.
         optional correlate: Correlation,
         span_of span("event"): Span,
     }

@@ -44,17 +44,17 @@ section! {
     RouteExampleDecl is "an example", defines "routeExample", with one_end {
         /// Side, method and address, such as `v1 GET /things/7?page=2`.
         required at: ExampleAddress,
-        /// What the client sends besides.
+        /// Headers and body of the request, settings and archive entries.
         default send: SendDecl,
         part exchange: ExchangeKeys,
-        /// The same request once more, with what `resume` remembered.
+        /// The same request repeated, with the state that `resume` saved.
         strict again: AgainKeys,
         at span: Span,
     }
 }
 
 section! {
-    /// What the client sends besides.
+    /// Headers and body of the request, settings and archive entries.
     #[derive(Default)]
     SendDecl is "`send`" {
         /// Header fields of the request.
@@ -63,7 +63,7 @@ section! {
         optional body: Anything,
         /// Settings by name; the others keep their defaults.
         default config: MapOf<Anything>,
-        /// What archives have: by archive and key, `{age: seconds, value}`.
+        /// Entries of archives, by archive and key: `{age: seconds, value}`.
         default archives: Archives,
     }
 }
@@ -79,7 +79,7 @@ section! {
 section! {
     /// An entry of an archive.
     ArchivedEntry is "an entry" {
-        /// Seconds since it was kept.
+        /// Seconds since the entry was stored.
         required age: Natural,
         /// Its value, where the archive has values.
         optional value: Anything,
@@ -149,13 +149,13 @@ kinds! {
 section! {
     /// The expected calls and the expected end.
     ExchangeKeys is "an exchange" {
-        /// The calls that must be made, in order.
+        /// The expected calls, in order.
         default calls: ListOf<ExampleCallDecl>,
-        /// What must be kept: by archive, keys and values.
+        /// The expected archive entries, by archive: keys and values.
         default keeps: Keeps,
-        /// The answer that must come.
+        /// The expected answer.
         optional answer: ExampleAnswerDecl,
-        /// The reason that it must be refused with.
+        /// The expected reason of a refusal.
         optional refused: Text,
     }
     into ExchangeDecl: |ExchangeKeys { calls, keeps, answer, refused }, fields, reader| {
@@ -196,7 +196,7 @@ section! {
     ExampleAnswerDecl is "an answer", defines "exampleAnswer" {
         /// Status of the answer.
         required status: Status,
-        /// Header fields that it must have; there may be others.
+        /// Expected header fields; others are permitted.
         default headers: MapOf<Text>,
         /// Its body; `'?'` is filled in by `switchback test --bless`.
         optional body: Anything,
@@ -210,9 +210,9 @@ section! {
         required expect: Operation,
         /// Its reply: `{status: body}`, or `{status: empty}`.
         required reply: ReplyDecl,
-        /// Header fields that it must have; there may be others.
+        /// Expected header fields; others are permitted.
         default headers: MapOf<Text>,
-        /// The body that must be sent.
+        /// The expected body.
         optional body: Anything,
         /// Header fields of the reply.
         default reply_headers: MapOf<Text>,
@@ -263,14 +263,14 @@ section! {
         required harvest: Text,
         /// Number of the page.
         required page: Natural,
-        /// The calls that must be made, in order.
+        /// The expected calls, in order.
         default calls: ListOf<ExampleCallDecl>,
-        /// What must be kept: by archive, keys and values.
+        /// The expected archive entries, by archive: keys and values.
         default keeps: Keeps,
         at span: Span,
     }
     into HarvestExampleDecl: |HarvestExampleKeys { harvest, page, calls, keeps, span }, _, _| {
-        // A harvest returns no response to check. An empty success stands for it.
+        // A harvest returns no response to check, so an empty success takes its place.
         let status = Spanned { value: 200, span };
         let answer = ExampleAnswer::Answer { status, headers: Vec::new(), body: None };
         Some(HarvestExampleDecl { name: harvest, page, exchange: ExchangeDecl { calls, keeps, answer }, span })
@@ -282,7 +282,7 @@ section! {
 pub(crate) struct ShapeExampleDecl {
     pub shape: Spanned<String>,
     pub values: [Option<Node>; 2],
-    /// The side whose value is written first; the other value is derived from it.
+    /// Index of the side that the file lists first. The other value is derived from its value.
     pub source: usize,
     /// Places lost in the first direction, as paths.
     pub lost: Vec<Spanned<String>>,

@@ -159,7 +159,7 @@ section! {
         lenient from("$from"): ExprDecl,
         /// The conversion.
         lenient conversion("as"): UnreadConversion,
-        /// What follows outside its domain: `error`, `keep` or a literal.
+        /// Fallback for a value outside its domain: `error`, `keep` or a literal.
         optional otherwise("else"): Anything,
     }
     into ExprKind: |form, _, reader| {
@@ -171,7 +171,7 @@ section! {
 kinds! {
     /// A conversion that is read with its `else:`.
     UnreadConversion -> Node, Anything::read, |_| reference("conversion");
-    /// What becomes of other nulls. True is `absent`.
+    /// Treatment of other nulls. True is `absent`.
     NullElse -> Spanned<bool>, |_, node, reader| {
         let word = node.word(&["absent", "keep"], reader.findings)?;
         Some(Spanned { value: word == "absent", span: node.span })
@@ -200,12 +200,12 @@ section! {
         optional over: ExprDecl,
         /// Fields that the shape cannot make up.
         default with: MapOf<ExprDecl>,
-        /// What follows for a value that the shape does not take: `drop`, `error` or a literal, or
+        /// Fallback for a value that the shape does not accept: `drop`, `error` or a literal, or
         /// one of these for each side.
         optional otherwise("else"): Anything,
         /// Literals instead of null, by member.
         default null_as: MapOf<Anything>,
-        /// What becomes of other nulls.
+        /// Treatment of other nulls: `keep` or `absent`.
         optional null_else: NullElse,
         /// Members that are left out may be required.
         optional despite: DespiteType,
@@ -234,7 +234,7 @@ section! {
 section! {
     /// `{$value: literal, despite: type}`
     ValueForm is "`$value`" {
-        /// A literal, whatever it looks like.
+        /// A literal, also one that looks like a path or a form.
         required value("$value"): Anything,
         /// It breaks the contract's type, and is listed in the report.
         optional despite: DespiteType,
@@ -265,7 +265,7 @@ section! {
     EachForm is "`$each`" {
         /// For each element of a list: `{name: list}`.
         required each("$each"): Element<ExprDecl>,
-        /// What the element gives.
+        /// Value for each element.
         required give: ExprDecl,
     }
     into ExprKind: |EachForm { each: (name, list), give }, _, _| {
@@ -297,7 +297,7 @@ section! {
         required predicate("$if"): PredicateDecl,
         /// The value while it holds.
         required then: ExprDecl,
-        /// The value while it does not; nothing without it.
+        /// The value otherwise; absent without `else`.
         optional otherwise("else"): ExprDecl,
     }
     into ExprKind: |IfForm { predicate, then, otherwise }, _, _| {

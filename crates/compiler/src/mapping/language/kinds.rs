@@ -68,7 +68,7 @@ kinds! {
         |_| json!({"type": "string", "pattern": "^(GET|PUT|POST|DELETE|OPTIONS|HEAD|PATCH) /"});
     /// An HTTP status. Interim statuses (1xx) are no final responses.
     Status -> Spanned<i64>, |_, node, reader| reader.whole(node, 200..=599), |_| reference("status");
-    /// A whole number that fits in 32 bits.
+    /// An integer that fits in 32 bits.
     Natural -> Spanned<i64>, |_, node, reader| reader.whole(node, 0..=u64::from(u32::MAX)),
         |_| json!({"type": "integer", "minimum": 0});
     /// Any value, which later checks interpret.
@@ -117,7 +117,7 @@ macro_rules! plan_words {
 }
 plan_words!(BasicPart, BodyForm, ClientAuth, RefreshExtra);
 
-/// A whole number in a range.
+/// An integer in a range.
 #[derive(Clone, Debug)]
 pub(crate) struct Count<const MIN: u64, const MAX: u64>;
 
@@ -205,7 +205,7 @@ impl<K: Read> Read for MapOf<K> {
     }
 }
 
-/// A map whose entries contain their names.
+/// A map with entries that contain their names.
 pub(crate) struct EntriesOf<K>(PhantomData<K>);
 
 impl<K: Read> Read for EntriesOf<K> {

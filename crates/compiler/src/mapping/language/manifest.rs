@@ -21,7 +21,7 @@ pub(in crate::mapping) fn manifest(root: &Node, findings: &mut Findings) -> Opti
     let key = Key { name: String::new(), span: root.span };
     let unnamed = || Spanned { value: String::new(), span: root.span };
     let mut reader = SyntaxReader { sides: [unnamed(), unnamed()], findings };
-    // The keys of other sections are names of sides, so nothing else can be read without them.
+    // The keys of other sections are names of sides, so no other section can be read without them.
     let mut discarded = Findings::new();
     let mut names = SyntaxReader { sides: reader.sides.clone(), findings: &mut discarded };
     match root.get("sides").and_then(|sides| SideNames::read(&key, sides, &mut names)) {
@@ -48,9 +48,9 @@ section! {
         filled credentials: BySide<CredentialDecl, 2>,
         /// Languages of the reasons; the first is the default.
         filled languages: ListOf<Text>,
-        /// How errors look, the gateway's own and those of the service.
+        /// Format of errors: those of the gateway and of the service.
         required errors: Errors,
-        /// What happens to operations that are refused, unless their route says otherwise.
+        /// Policy for refused operations. Routes can override it.
         filled refuse: RefusePolicyDecl,
         /// Path prefix that selects a client's secondary account, with one `{variable}`.
         default scope: BySide<Text, 0>,
@@ -58,27 +58,28 @@ section! {
         /// answers: `GET /files/{id}`,
         /// or a server as the contract gives it to operations.
         default hosts: EachSide<EntriesOf<HostDecl>>,
-        /// What every call to a side has; a route that says something else of it wins.
+        /// Header fields and query parameters of every call to a side. Routes can override them.
         default send: EachSide<Sent>,
-        /// The sides that clients speak; both when left out. The other side's operations then need
-        /// no route.
+        /// The sides that clients speak; the default is both. Operations of another side need no
+        /// route.
         default serves: ServedSides = |_| [true, true],
-        /// What happens to operations that no route names: `refuse`, `forward` to the side's own
-        /// service, or `keep` as they are.
+        /// Policy for operations without a route: `refuse`, `forward` to the side's own service, or
+        /// `keep` unchanged.
         default rest: RestBySide,
         /// Operations that are equal on both sides are pairs without being written.
         optional identical: Identical,
         /// How lists are paged, for `pages:` of calls.
         optional paging: PagingDecl,
-        /// Header fields with which answers say how they were made.
+        /// Header fields that the gateway adds to answers.
         default headers: OwnHeaders,
-        /// What the pack reads under `$.config`; the operator gives values.
+        /// Settings that the pack reads under `$.config`. The operator sets their values.
         default settings: EntriesOf<SettingDecl>,
-        /// What comparing two answers in a dual run looks at and looks away from.
+        /// Rules for comparing two answers in a dual run.
         default compare: Compare,
-        /// The side that sends events, and where their names stand.
+        /// The side that sends events, and the places of their names.
         optional events: EventSidesKeys,
-        /// What tables write on a side for values that they do not list, where the place takes it.
+        /// Value of a side that tables write for values without a row, if the type of the place
+        /// accepts it.
         default unknown_values: BySide<Anything, 0>,
         at span: Span,
     }
@@ -167,11 +168,11 @@ section! {
         required read: Carriers,
         /// Place that a token is sent in; or a list of header fields, all of which carry it.
         required send: SendCarriers,
-        /// Authentication scheme before the token, such as `Bearer`; `none` where it stands alone.
+        /// Authentication scheme before the token, such as `Bearer`; `none` for the token alone.
         optional scheme: Text,
         /// Header fields that every call to the side carries.
         default headers: MapOf<Text>,
-        /// How the authorization server wants to be asked for tokens; the configuration wins.
+        /// Form of token requests to the authorization server. The configuration can override it.
         default tokens("oauth"): TokensDecl,
         at span: Span,
     }
@@ -181,12 +182,11 @@ section! {
     /// Requests to the authorization server.
     #[derive(Default)]
     TokensDecl is "`oauth`" {
-        /// The form of the body; `form` unless said otherwise.
+        /// The form of the body; the default is `form`.
         optional body: BodyForm,
-        /// How the application shows who it is: `client_secret_basic`, `client_secret_post` or
-        /// `none`.
+        /// Client authentication (RFC 8414): `client_secret_basic`, `client_secret_post` or `none`.
         optional client_auth: ClientAuth,
-        /// What a refresh carries besides the refresh token.
+        /// Fields of a refresh in addition to the refresh token.
         optional refresh_sends: ListOf<RefreshExtra>,
     }
 }
@@ -194,11 +194,11 @@ section! {
 section! {
     /// A carrier in its long form.
     CarrierKeys is "a place of a token" {
-        /// The field; with `basic` it is `authorization` if nothing is said.
+        /// The header field; the default with `basic` is `authorization`.
         optional header: Text,
         /// The scheme in this field, instead of the side's.
         optional scheme: Text,
-        /// What of user and password in HTTP Basic is the token.
+        /// The part of HTTP Basic that is the token: user, password or both.
         strict basic: BasicPart,
         /// A query parameter that is the token, instead of a header field.
         optional query: Text,
@@ -246,7 +246,7 @@ pub(crate) enum CarrierKind {
     Usual,
     /// A header with its own scheme.
     Scheme(Spanned<String>),
-    /// A header whose scheme has a dedicated word in the manifest.
+    /// A header with a scheme that has a word of its own in the manifest.
     Own(Scheme),
     Query,
     FormField,
@@ -338,7 +338,7 @@ section! {
     /// Names of headers that the gateway adds to responses.
     #[derive(Default)]
     OwnHeaders is "`headers`" {
-        /// Names the approximations that an answer is made by.
+        /// Header field that lists the approximations in an answer.
         optional approximate: Text,
     }
 }
@@ -346,8 +346,8 @@ section! {
 section! {
     /// The format of errors.
     Errors is "`errors`" {
-        /// What an error of the gateway looks like; `$text` stands for its text, `$status` for the
-        /// status of the answer, `$kind` for the word for its kind.
+        /// Body of the gateway's errors, with the placeholders `$text` (the message), `$status`
+        /// (the status of the answer) and `$kind` (the kind of error).
         required body: Anything,
         /// The type of the service's errors, in each contract.
         strict types: BothSides<Text>,
@@ -358,12 +358,12 @@ section! {
         default status: ErrorStatuses,
         /// Reasons for the gateway's errors, instead of the engine's English.
         default text: ByErrorKind,
-        /// What `$kind` stands for, where not the engine's own name.
+        /// Values of `$kind`, by kind of error; the default is the engine's name of the kind.
         default kind: ByErrorKind,
-        /// What errors look like to clients of one side, where that is not what both have.
+        /// Error format for clients of one side, if it differs from the common one.
         default sides: BySide<SideErrors, 0>,
-        /// Answers of a side that are failures whatever their status says: the first that holds
-        /// counts.
+        /// Conditions by which answers of a side are failures regardless of their status. The first
+        /// match applies.
         default failures: BySide<ListOf<FailureDecl>, 0>,
         at span: Span,
     }
@@ -379,11 +379,11 @@ impl Errors {
 section! {
     /// Error format for clients of one side, where it differs from the common one.
     SideErrors is "the errors of a side" {
-        /// What an error looks like.
+        /// Body of an error.
         optional body: Anything,
         /// One status that every error is answered with, or statuses by kind.
         default status: ErrorStatuses,
-        /// What `$kind` stands for.
+        /// Values of `$kind`, by kind of error.
         default kind: ByErrorKind,
     }
 }
@@ -438,10 +438,10 @@ section! {
         name name: Spanned<String>,
         /// Type of the value.
         required kind("type"): SettingType,
-        /// What it is for, for the operator.
+        /// Purpose of the setting, for the operator.
         required about: Text,
-        /// Used when the operator gives nothing; `null` for no value at all. Without it, the
-        /// operator must give one.
+        /// Value if the operator sets none; `null` leaves the setting without a value. Without a
+        /// default, the operator must set a value.
         optional default: SettingDefault,
         /// The only texts that it may be.
         default values: ListOf<Text>,
@@ -470,17 +470,16 @@ section! {
     /// Settings for comparing two responses in a dual run.
     #[derive(Default)]
     Compare is "`compare`" {
-        /// Header fields that are compared beside the usual ones.
+        /// Additional header fields to compare.
         default headers: ListOf<Text>,
-        /// What is declared of types of the contracts.
+        /// Rules for types of the contracts.
         default types: LinesBySide<EntriesOf<CompareType>, 0>,
-        /// Which reading of the same side shows what a write has changed: `GET /things/{id}`, with
-        /// variables and places
-        /// such as `{$.answer.body.id}` in its address.
+        /// The read on the same side that returns the effect of a write: `GET /things/{id}`, with
+        /// variables and places such as `{$.answer.body.id}` in its address.
         default read_back: ReadBacks,
-        /// Members of a write's JSON body that its `read_back` shows at the same place with the
-        /// same value. By them the
-        /// effect of a write that the other side did is compared with what its client asked for.
+        /// Members of a write's JSON body that its `read_back` returns at the same place with the
+        /// same value. They serve to compare the effect of a write on the other side with the
+        /// request.
         default shows: ShownMembers,
     }
 }
@@ -489,15 +488,16 @@ section! {
     /// Comparison rules for one type of one side.
     CompareType is "a comparison" {
         name name: Spanned<String>,
-        /// Member by whose value elements of a list of this type are the same.
+        /// Member that identifies elements in lists of this type.
         optional key: Place,
-        /// Members whose value differs from one asking to the next.
+        /// Members with a value that differs between two equal requests.
         default noise: ListOf<Place>,
-        /// Lists whose order says nothing.
+        /// Lists without a meaningful order.
         default unordered: ListOf<Place>,
-        /// Members whose value is never stored or shown, in requests and answers.
+        /// Members with a secret value, which is never stored or displayed, in requests and
+        /// answers.
         default secret: ListOf<Place>,
-        /// Members whose texts may be stored and shown; other texts are masked.
+        /// Members with texts that may be stored and displayed; other texts are masked.
         default harmless: ListOf<Place>,
     }
 }

@@ -76,13 +76,13 @@ section! {
         default routes: ListOf<RouteDecl>,
         /// Texts for people, by name and language; `{name}` is a placeholder.
         default reasons: EntriesOf<ReasonDecl>,
-        /// What the gateway keeps of its own, by name.
+        /// Data that the gateway stores for clients, by name.
         default archives: EntriesOf<ArchiveDecl>,
-        /// How archives are filled while a side lives, by name.
+        /// Backfills of archives from a live side, by name.
         default harvests: EntriesOf<HarvestKeys>,
-        /// What becomes of each event of the side that sends.
+        /// Translation of each event of the sending side.
         default events: ListOf<EventDecl>,
-        /// What must come of what: the tests of the pack.
+        /// Requests with their expected results: the tests of the pack.
         default examples: ListOf<ExampleDecl>,
     }
 }

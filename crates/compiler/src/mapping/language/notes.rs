@@ -48,11 +48,12 @@ section! {
     /// declared one that differs. Refused routes have no verdict.
     #[derive(Default)]
     Notes is "the notes of a route" {
-        /// What differs, for the report.
+        /// Differences, for the report.
         default differs: Sentences,
-        /// What is only nearly the same, for the report; with names, answers are marked with them.
+        /// Approximations, for the report. Names of approximations are listed in a header field of
+        /// answers.
         default approximate: Approximations,
-        /// How well the operation is kept.
+        /// Verdict on the operation.
         default verdict: Verdicts,
     }
 }

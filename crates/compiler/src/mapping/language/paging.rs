@@ -85,30 +85,30 @@ section! {
     PagedSideDecl is "the paging of a side" {
         /// The query parameter with the number of the page.
         optional page: Text,
-        /// The query parameter with how many items stand before the page.
+        /// The query parameter with the number of items before the page.
         optional offset: Text,
         /// The query parameter with a text of the service's own.
         optional cursor: Text,
-        /// The number of the first page; 1 unless said otherwise.
+        /// The number of the first page; the default is 1.
         optional first: Count<0, 1>,
-        /// The cursor that stands for the first page.
+        /// The cursor of the first page.
         optional start: Text,
-        /// The cursor that stands for no further page.
+        /// The cursor in the answer of the last page.
         optional end: Text,
-        /// The query parameter with how many items a page may have.
+        /// The query parameter with the size of a page.
         optional size: Text,
-        /// How many items a page has where nobody says.
+        /// The default size of a page.
         optional default: Count<1, 100_000>,
         /// Most items of a page.
         optional maximum: Count<1, 100_000>,
-        /// Where the next page is told: `$.place` in the body, `link` for the header field `Link`,
-        /// `{header: name}`, or `{link: $.place}` for a URL in the body.
+        /// Where a response announces the next page: `$.place` in the body, `link` for the header
+        /// field `Link`, `{header: name}`, or `{link: $.place}` for a URL in the body.
         optional next: NextPage,
-        /// The member that says whether there are more items.
+        /// The member that is true if there are more items.
         optional more: PagedPlace,
-        /// The member that says how many items there are.
+        /// The member with the total number of items.
         optional total: PagedPlace,
-        /// The list of the items; `$` for the whole body.
+        /// The list of the items; `$` for the entire body.
         optional items: PagedPlace,
         at span: Span,
     }

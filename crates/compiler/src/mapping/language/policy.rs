@@ -11,9 +11,9 @@ section! {
     /// Refusal policy. Fields that a route omits are inherited from the manifest.
     #[derive(Default)]
     RefusePolicyDecl is "a policy of refusal", defines "policy" {
-        /// Whether the operation goes to the old service while one is configured.
+        /// Whether the operation is forwarded to the old service while one is configured.
         default legacy_forward("legacy"): LegacyForward,
-        /// Answered otherwise.
+        /// Status of the refusal otherwise.
         optional status: Status,
         /// Another status from a date on.
         optional after: AfterDecl,
@@ -25,7 +25,7 @@ section! {
     AfterDecl is "`after`" {
         /// `YYYY-MM-DD`, `$.config.name` for a setting that is a date, or null for never.
         lenient date: AfterDate,
-        /// Answered from that day on.
+        /// Status of the refusal from that day on.
         optional status: Status,
     }
 }
@@ -77,7 +77,7 @@ section! {
     Refuse is "`else`" {
         /// Refused, with this reason.
         required reason("refuse"): Text,
-        /// What happens to this refusal.
+        /// Policy for this refusal.
         default policy: RefusePolicyDecl,
     }
 }

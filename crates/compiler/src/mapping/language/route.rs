@@ -71,12 +71,11 @@ section! {
         optional only_if("if"): Text,
         /// Path variables: `{old: new}`; those of the same name are passed.
         default path: MapOf<Text>,
-        /// Path variables whose values may hold escaped slashes (`%2F`).
+        /// Path variables with values that may contain escaped slashes (`%2F`).
         default allow_slash: ListOf<Text>,
-        /// Query parameters that are passed: names, or `{old: new}`; or what becomes of them
-        /// instead.
+        /// Query parameters that are passed: names, or `{old: new}`; or another rule for them.
         default query: QueryRules,
-        /// How both sides ask for pages, where they do it in different ways.
+        /// Paging of both sides, if their styles differ.
         optional paging: PagedRoute,
         /// Header fields that are passed.
         default headers: PairHeaders,
@@ -212,7 +211,7 @@ section! {
         name name: Spanned<String>,
         /// The reason for which a client that sends it is refused.
         required reason("refuse"): Text,
-        /// Values with which it means nothing, and is dropped.
+        /// Values that have no effect: with them, the parameter is dropped.
         default unless: ListOf<Text>,
     }
 }
@@ -227,8 +226,7 @@ section! {
 }
 
 kinds! {
-    /// Query parameters: `[name]`, or `{old: new}` whose values may be converted, constant or
-    /// refused.
+    /// Query parameters: `[name]`, or `{old: new}` with converted, constant or refused values.
     QueryRules -> ParameterRules, |key, node, reader| {
         if let Kind::Seq(_) = node.kind {
             let names = ListOf::<Text>::read(key, node, reader)?.into_iter();
@@ -241,7 +239,7 @@ kinds! {
         let line = json!({"anyOf": [text(), line, constant, RefusedParameter::definition(sides)]});
         json!({"anyOf": [list_of(&text()), map_of(&line)]})
     };
-    /// Header fields: `{old: new}` whose values may be converted or constant.
+    /// Header fields: `{old: new}` with converted or constant values.
     HeaderRules -> ParameterRules, |_, node, reader| parameters(node, false, reader), |sides| {
         let [line, constant] = parameter(sides);
         map_of(&json!({"anyOf": [text(), line, constant]}))
@@ -333,8 +331,8 @@ section! {
     ShapedBody is "a body" {
         /// Shape of each element: `[Name]`.
         required shape: ShapeUse,
-        /// What follows for an element that the shape does not take: `drop`, `error` or a literal,
-        /// or one of these for each side.
+        /// Fallback for an element that the shape does not accept: `drop`, `error` or a literal, or
+        /// one of these for each side.
         optional otherwise("else"): Anything,
     }
     into ShapeUse: |ShapedBody { mut shape, otherwise }, _, reader| {
@@ -446,17 +444,18 @@ section! {
         required at: Operation,
         /// A boolean setting, `$.config.name`: answers instead of the other route while it is on.
         optional only_if("if"): Text,
-        /// Path variables whose values may hold escaped slashes (`%2F`).
+        /// Path variables with values that may contain escaped slashes (`%2F`).
         default allow_slash: ListOf<Text>,
         /// Conditions on the request, before anything is called.
         default check: ListOf<CheckDecl>,
         /// Defaults of the request's body.
         default fill: MapOf<Anything>,
-        /// Query parameters that go nowhere: `{name: drop}`.
+        /// Query parameters that no call uses: `{name: drop}`.
         default dropped("query"): Dropped,
-        /// Header fields of the request that go nowhere, or that the answer lacks: `{name: drop}`.
+        /// Header fields of the request that no call uses, or of the contract's answer that this
+        /// one lacks: `{name: drop}`.
         default dropped_headers("headers"): Dropped,
-        /// How both sides ask for pages, where they do it in different ways.
+        /// Paging of both sides, if their styles differ.
         optional paging: PagedRoute,
         part block: BlockKeys,
         /// Statuses that are answers, not failures of the service.

@@ -71,9 +71,9 @@ section! {
         default constant: EntriesOf<Constant>,
         /// A place of the old side, and places of the new one by the kind of the value.
         default by_kind: EntriesOf<ByKind>,
-        /// Places that one side has and the other has not, and what they are built with.
+        /// Places that only one side has, with the values that they are built with.
         default only: Onlys,
-        /// All members of a side that no line names: `lost`, or the value that they are built with.
+        /// All members of a side without a line: `lost`, or the value that they are built with.
         default rest: Rests,
     }
 }
@@ -343,7 +343,7 @@ impl ConversionUse {
     }
 }
 
-/// Returns the schema of a value of a table, or a list whose first value is written.
+/// Returns the schema of a value of a table, or of a list of values, of which the first is written.
 fn cells() -> Value {
     let cell = json!({"type": ["string", "number", "boolean", "null"]});
     json!({"anyOf": [cell.clone(), {"type": "array", "items": cell, "minItems": 1}]})

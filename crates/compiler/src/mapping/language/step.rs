@@ -1,4 +1,4 @@
-//! Routes with several calls: checks, steps, the ends of blocks, and decision tables.
+//! Routes with several calls: checks, steps, blocks with their last action, and decision tables.
 
 use super::kinds::{
     Count, Effect, Element, EntriesOf, ListOf, MapOf, OneOrList, Operation, Retry, Status, Text, kinds,
@@ -35,15 +35,15 @@ section! {
     BlockKeys is "a block" {
         /// Calls and selections, in order.
         default steps: ListOf<StepDecl>,
-        /// The end: what is answered.
+        /// The end: an answer.
         optional answer: AnswerDecl,
         /// The end: refused, with this reason.
         optional refuse: Text,
-        /// What happens to this refusal.
+        /// Policy for this refusal.
         default policy: RefusePolicyDecl,
         /// The end: a table that chooses an outcome.
         optional decide: DecideDecl,
-        /// What the table chooses among, by name.
+        /// The outcomes of the table, by name.
         default outcomes: EntriesOf<OutcomeKeys>,
     }
     into BlockDecl: |BlockKeys { steps, answer, refuse, policy, decide, outcomes }, fields, reader| {
@@ -101,7 +101,7 @@ section! {
 }
 
 section! {
-    /// A decision table whose rows are not read yet.
+    /// A decision table with unread rows.
     DecideDecl is "a decision", defines "decide" {
         /// Columns: paths or conditions.
         filled on: ListOf<ColumnDecl>,
@@ -161,7 +161,7 @@ pub(crate) enum CellDecl {
 }
 
 kinds! {
-    /// `[cell, …, outcome]`, whose cells depend on the columns.
+    /// `[cell, …, outcome]`. The form of a cell depends on its column.
     UnreadRow -> Node, |_, node, _| Some(node.clone()), |_| json!({"type": "array", "minItems": 2});
 }
 
@@ -210,9 +210,10 @@ section! {
     OutcomeKeys is "an outcome", defines "outcome", with one_end {
         name name: Spanned<String>,
         part block: BlockKeys,
-        /// What differs, for the report.
+        /// Differences, for the report.
         default differs: Sentences,
-        /// What is only nearly the same, for the report; with names, answers are marked with them.
+        /// Approximations, for the report. Names of approximations are listed in a header field of
+        /// answers.
         default approximate: Approximations,
     }
     into OutcomeDecl: |OutcomeKeys { name, block, differs, approximate }, _, _| {
@@ -236,9 +237,9 @@ section! {
     CheckKeys is "a check" {
         /// A setting that makes the check optional: `$.config.name`.
         optional only_if("if"): Text,
-        /// A setting that takes the check away: `$.config.name`.
+        /// A setting that disables the check: `$.config.name`.
         optional unless: Text,
-        /// What follows when the condition does not hold.
+        /// Response if the condition is false.
         lenient otherwise("else"): CheckElseDecl,
     }
 }
@@ -285,9 +286,9 @@ pub(crate) enum CheckElseDecl {
 section! {
     /// `{status, reason}`
     CheckAnswer is "`else`" {
-        /// Answered when it does not hold.
+        /// Status if the condition is false.
         required status: Status,
-        /// With this reason.
+        /// Reason, as the text of the answer.
         required reason: Text,
     }
     into CheckElseDecl: |CheckAnswer { status, reason }, _, _| Some(CheckElseDecl::Answer { status, reason })
@@ -638,7 +639,7 @@ section! {
     CallDecl is "a call" {
         /// Method and path; `{var}` is a variable of the request, `{$.place}` any scalar.
         required operation("call"): Operation,
-        /// Made only while this holds.
+        /// Condition under which the call is sent.
         optional when: PredicateDecl,
         part each: EachKeys,
         /// Query parameters.
@@ -650,9 +651,9 @@ section! {
         /// Reads a list over several pages.
         optional pages: PagesDecl,
         part poll: PollKeys,
-        /// What follows when it is not answered 2xx; must be said after a write.
+        /// Fallback for a call without a 2xx reply. Required after a write.
         optional on_fail: OnFailDecl,
-        /// The reply is remembered under these values, so that a repeat goes on behind it.
+        /// The reply is stored under these values, so that a repeated request continues after it.
         default resume: ListOf<Text>,
         /// Whether a repeat of this write is harmless.
         optional retry: Retry,
@@ -674,11 +675,11 @@ pub(crate) struct EachDecl {
 section! {
     /// The keys of a call that is repeated for each element of a list.
     EachKeys is "a call" {
-        /// Made for each element of a list: `{name: list}`.
+        /// Repeats the call for each element of a list: `{name: list}`.
         optional each: FirstElement,
-        /// Elements that it is made for at most.
+        /// Maximum number of elements.
         optional upto: Count<1, 1000>,
-        /// What follows when there are more elements; a write is refused.
+        /// Policy for further elements; a write is refused.
         optional beyond: BeyondElements,
     }
     into Option<EachDecl>: |EachKeys { each, upto, beyond }, fields, reader| {
@@ -711,7 +712,7 @@ pub(crate) struct PollDecl {
 section! {
     /// The keys of a call that is repeated until a condition holds.
     PollKeys is "a call" {
-        /// Made again until this holds of its reply; with `every` and `within`.
+        /// Repeats the call until its reply satisfies this condition; with `every` and `within`.
         optional until: PredicateDecl,
         /// From one reply to the next call: `500ms`, `1s`.
         optional every: Text,
@@ -737,11 +738,11 @@ section! {
 section! {
     /// `pages: {upto: 5, until: path}`
     PagesDecl is "`pages`" {
-        /// Pages that are read at most.
+        /// Maximum number of pages.
         required upto: Count<1, 1000>,
-        /// Stops when this path selects something.
+        /// Stops once this path selects a value.
         optional until: Text,
-        /// What follows when the list goes on beyond these pages.
+        /// Policy for a list with more pages.
         optional beyond: BeyondPages,
         at span: Span,
     }
@@ -769,10 +770,10 @@ kinds! {
         let (name, list) = entries.first()?;
         Some((SyntaxReader::key(name), reader.text(list)?))
     }, Element::<Text>::schema;
-    /// What follows for elements beyond a bound.
+    /// The policy for elements beyond a bound.
     BeyondElements -> Spanned<BeyondDecl>, |key, node, reader| beyond(key, node, &["absent"], reader),
         |sides| json!({"anyOf": [words(&["absent"]), Refuse::definition(sides)]});
-    /// What follows for pages beyond a bound.
+    /// The policy for pages beyond a bound.
     BeyondPages -> Spanned<BeyondDecl>, |key, node, reader| beyond(key, node, &["cut", "absent"], reader),
         |sides| json!({"anyOf": [words(&["cut", "absent"]), Refuse::definition(sides)]});
 }
@@ -917,7 +918,7 @@ section! {
     ChoiceKeys is "a choice", with one_selection {
         /// Path that selects.
         required path("pick"): Text,
-        /// Chosen when this holds.
+        /// Condition of this selection.
         optional when: PredicateDecl,
         part take: TakeKeys,
     }
@@ -929,10 +930,10 @@ section! {
     TakeKeys is "a selection" {
         /// All matches as a list, or the first.
         strict take: TakeWord,
-        /// Takes the match whose member of this name is greatest; of several names, later ones
-        /// decide between equals.
+        /// Takes the match with the greatest value of this member; of several names, later ones
+        /// break ties.
         strict newest: OneOrList<Text>,
-        /// Takes the matches that the page of this number shows.
+        /// Takes the matches on the page with this number.
         strict page: Text,
     }
     into TakeDecl: |TakeKeys { take, newest, page }, fields, reader| {
@@ -962,7 +963,7 @@ fn one_selection(schema: &mut Value) {
 section! {
     /// `first: [{when: …, pick: …}, …]`
     FirstKeys is "a step that chooses" {
-        /// The first selection whose condition holds.
+        /// Selections; the first one with a true condition applies.
         filled first: ListOf<ChoiceKeys>,
     }
     into StepActionDecl: |step, _, _| Some(StepActionDecl::First(step.first))

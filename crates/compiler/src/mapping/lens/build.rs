@@ -211,8 +211,8 @@ impl<'b> LensBuilder<'b, '_> {
         }
     }
 
-    /// Returns the resolved ends of a line, the op for its value, and the value that is written if
-    /// the source is absent.
+    /// Returns the resolved source and target of a line, the op for its value, and the value that
+    /// is written if the source is absent.
     fn way(
         &mut self,
         span: Span,
@@ -527,7 +527,7 @@ impl<'b> LensBuilder<'b, '_> {
         self.object.close(&at.value.0, MemberClosing::From(close), origin);
     }
 
-    /// Notes a value that is meant to violate the type of its place.
+    /// Notes a value that intentionally violates the type of its place.
     fn note_despite(&mut self, place: &str, value: &Raw, ty: &str, span: Span) {
         let text = format!("`{place}` is {}, not {ty}", String::from_utf8_lossy(value));
         let origin = self.origin(span);

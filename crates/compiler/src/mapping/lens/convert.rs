@@ -539,7 +539,7 @@ fn check_table(
         let Some(values) = closed_values(ty) else { continue };
         let unknown = column(side)
             .into_iter()
-            // Lists of values do not contain null, whose use has been checked by kind.
+            // Lists of values do not contain null; its use has been checked by kind.
             .find(|cell| &**cell != b"null" && !values.iter().any(|value| **value == **cell));
         if let Some(unknown) = unknown {
             return Err(format!(

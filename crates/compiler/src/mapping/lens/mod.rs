@@ -106,7 +106,7 @@ impl<'p> LensEnv<'p> {
         [self.side(0), self.side(1)]
     }
 
-    /// Returns the kind of message whose bodies are built for a side, or `None` if both occur.
+    /// Returns the kind of message for which bodies of a side are built, or `None` if both occur.
     pub(super) fn message(&self, to: SideId) -> Option<Message> {
         let is_answer = match self.program.manifest.serves {
             // Events are translated like responses, in a direction that does not depend on the
@@ -390,8 +390,8 @@ impl<'p> Lenses<'p> {
         }
     }
 
-    /// Reports `else:` of shapes that reject nothing in any direction in use. Call it after all
-    /// routes are compiled.
+    /// Reports `else:` of shapes that accept every value in each direction in use. Call it after
+    /// all routes are compiled.
     pub(crate) fn report_elses(&self, findings: &mut Findings) {
         for (span, (shape, _)) in self.elses.borrow().iter().filter(|(_, (_, turns_away))| !turns_away) {
             findings.push(faults::nothing_turned_away(shape, *span));
@@ -445,7 +445,7 @@ impl<'p> Lenses<'p> {
         if !plain {
             let mark = findings.len();
             let lens = build(findings);
-            // Members whose lines have errors are missing from the result.
+            // Members of lines with errors are missing from the result.
             return lens.filter(|_| !findings.errors_since(mark));
         }
         // Recursion: emit a reference, which is tied to the op once the enclosing shape is
@@ -543,7 +543,7 @@ impl Lens {
         }
     }
 
-    /// Adds the properties of a lens for a part of the value, apart from its class and its losses.
+    /// Adds the properties of a lens for a part of the value, except its class and its losses.
     fn add_part(&mut self, part: &Lens) {
         self.notes.extend(part.notes.iter().cloned());
         self.refuses.extend(part.refuses.iter().copied());

@@ -1,4 +1,4 @@
-//! Analyzes whether the presence of a value survives translation. An object that is taken apart, or
+//! Analyzes whether the presence of a value survives translation. An object that is flattened, or
 //! assembled from parts, is represented only by its members. An empty one, or one without a
 //! required member, may therefore become absent.
 
@@ -21,7 +21,8 @@ pub(super) struct MappedValue {
     pub is_left_out: bool,
 }
 
-/// Returns the source places whose presence is lost. `read` and `built` are the types of both ends.
+/// Returns the source places that lose their presence. `read` and `built` are the types of both
+/// sides.
 pub(super) fn lost<'c>(
     mapped: &'c [MappedValue],
     read: TypeIn<'_>,
@@ -32,7 +33,7 @@ pub(super) fn lost<'c>(
     lost
 }
 
-/// Returns the objects around source places whose presence the target does not reveal.
+/// Returns the objects around source places that the target cannot reveal as present.
 fn unrevealed<'c>(mapped: &'c [MappedValue], read: TypeIn<'_>) -> Vec<(&'c [String], Span)> {
     // Several lines may read from the same object.
     let (mut seen, mut found) = (BTreeSet::new(), Vec::new());

@@ -1,5 +1,5 @@
 //! Compiles archives, the steps that look up and store entries, and harvests. A harvest is checked
-//! as a route of a synthetic operation whose only input is a page number.
+//! as a route of a synthetic operation with a page number as its only input.
 
 use super::context::{ContextValue, fan_out, field, object, scalar};
 use super::expr::ExprTarget;

@@ -1,5 +1,5 @@
 //! Compiles calls of `serve` routes: their bodies match the called contract, calls after a write
-//! declare their failure handling, and keys cover what a remembered write depends on.
+//! declare their failure handling, and keys cover the input of a remembered write.
 
 use super::context::{ContextValue, fan_out, reply};
 use super::expr::ExprTarget;
@@ -476,7 +476,7 @@ pub(super) fn count(block: &plan::Block) -> (u32, u32) {
         })
         .collect();
     for (at, call) in made.iter().enumerate() {
-        // Exactly one of two calls with opposite conditions is made.
+        // Exactly one of two calls with opposite conditions is sent.
         if let Some(other) = made[..at].iter().find(|other| are_opposite(other, call)) {
             least += 1;
             most = most.saturating_add(at_most(call).saturating_sub(at_most(other)));
@@ -495,7 +495,7 @@ fn at_most(call: &plan::StepCall) -> u32 {
     call.each.as_ref().map_or(once, |each| each.upto.saturating_mul(once))
 }
 
-/// Returns whether exactly one of two calls is made.
+/// Returns whether exactly one of two calls is sent.
 fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
     use plan::Predicate::{AnyPresent, NonePresent};
     if a.each.is_some() || b.each.is_some() {

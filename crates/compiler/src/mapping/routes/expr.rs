@@ -622,7 +622,7 @@ impl RouteCheck<'_, '_> {
         in_order.collect::<Option<Vec<_>>>().filter(|_| complete)
     }
 
-    /// Compiles the old value under `over:`: an object of the target's side whose fields fit,
+    /// Compiles the old value under `over:`: an object of the target's side with fields that fit,
     /// except for nulls that the shape removes.
     fn base(
         &mut self,

@@ -1,5 +1,5 @@
-//! The flow of a route: what is in scope at a point, what checks and decisions have established about
-//! it, and what has been written before.
+//! The flow of a route: the values in scope at a point, the facts that checks and decisions have
+//! established about them, and the writes before it.
 //!
 //! A check receives the flow, and returns it changed or works on a copy. Facts that hold in one
 //! branch therefore never reach another one.
@@ -34,9 +34,9 @@ pub(super) struct Flow {
     /// By result of a call: the statuses, as literals, with which its reply is certain to have a
     /// body.
     pub with_body: Vec<(String, Vec<String>)>,
-    /// Members whose type is unknown because of an error. Reading one reports no further error.
+    /// Members of unknown type because of an error. Reading one reports no further error.
     pub faulty: BTreeSet<String>,
-    /// Names of the steps whose results come from replies.
+    /// Names of the steps with results from replies.
     pub called_as: Vec<String>,
     /// The first write.
     pub wrote: Option<Write>,
@@ -68,7 +68,7 @@ impl Write {
 pub(super) struct Reads {
     /// With up to three names: `request.body.name`.
     pub places: BTreeSet<String>,
-    /// Number of reads of members whose type is unknown because of an error.
+    /// Number of reads of members of unknown type because of an error.
     pub faulty: usize,
 }
 
@@ -117,8 +117,8 @@ impl Flow {
         ];
         let body = operation.body.as_ref();
         fields.extend(body.map(|body| field("body", body.ty.clone(), body.required, body.span)));
-        // Validation is tracked apart from types, because types state what the contract permits and
-        // not what has been checked.
+        // Validation is tracked separately from types: types state the values that the contract permits,
+        // not those that were checked.
         let mut flow = Flow { proofs: Proofs::of_request(operation), ..Flow::default() };
         flow.set("request", ContextValue::present(object(fields, Additional::Closed, span), side));
         flow

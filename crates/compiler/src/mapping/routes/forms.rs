@@ -112,7 +112,7 @@ impl RouteCheck<'_, '_> {
         let over = self.value(elements, &ExprScope { makes: true, ..scope.source() })?;
         let types = self.env.types(over.held.side);
         let resolved = types.resolve(&over.held.ty);
-        // Assume that an untyped value is what its use requires.
+        // Assume that an untyped value has the type that its use requires.
         let shown = !matches!(resolved.kind, TypeKind::Any);
         let absent = over.held.absent || resolved.nullable && shown;
         let element = match resolved.kind {

@@ -75,7 +75,7 @@ pub(super) struct RouteEnv<'a> {
     pub placeholders: &'a [BTreeSet<String>],
     pub lenses: &'a Lenses<'a>,
     pub refuse: &'a RefusePolicy,
-    /// By called side: types whose bodies pass unchanged. Large contracts use the same types in
+    /// By called side: types of bodies that pass unchanged. Large contracts use the same types in
     /// every response.
     pub proven: &'a [RefCell<Proven>; 2],
     pub comparisons: &'a Comparisons<'a>,

@@ -73,7 +73,7 @@ impl<'a> RouteCheck<'_, 'a> {
         };
     }
 
-    /// Reports lines of a pair that repeat what `paging` handles. Call it once per pair.
+    /// Reports lines of a pair that `paging` makes redundant. Call it once per pair.
     pub(super) fn paged_twice(&mut self, pair: &PairDecl) {
         let Some(paging) = &pair.paging else { return };
         if let Some(call) = &paging.call {
@@ -329,7 +329,7 @@ impl<'a> RouteCheck<'_, 'a> {
         None
     }
 
-    /// Checks that each side announces what the other side needs in order to page.
+    /// Checks that each side announces the data that the other side needs for paging.
     fn check_next_page(&mut self, paging: &PagedRoute, client: &plan::PagedSide, service: &plan::PagedSide) {
         let names = [self.serves, self.serves.other()].map(|side| self.env.side_name(side));
         let spans = [self.serves, self.serves.other()].map(|side| paging.sides[side].span);

@@ -311,7 +311,8 @@ impl<'a> RouteCheck<'_, 'a> {
         'a: 't,
     {
         let env = self.env;
-        // Some successes may have a body and others not. A shape is an error only if none has one.
+        // Some successes may have a body and others not. A shape is an error only if all successes lack a
+        // body.
         let promised = super::calls::success_body(self.operation).is_some();
         match (what.from, what.to) {
             (Some(from), Some(to)) => {

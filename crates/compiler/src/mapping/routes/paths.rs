@@ -4,7 +4,7 @@
 //!
 //! The rules are stricter than RFC 9535. A member that the contract does not declare is an error
 //! even if the type is open, because it has no guarantee. `..` is not supported, because it
-//! obscures where a value comes from.
+//! obscures the source of a value.
 
 use super::context::{ContextValue, list, scalar};
 use super::faults;

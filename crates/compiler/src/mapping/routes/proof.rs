@@ -279,7 +279,7 @@ pub(super) fn all(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     children(expr).into_iter().for_each(|expr| all(expr, &mut *see));
 }
 
-/// Returns the values that a value is made of.
+/// Returns the parts of a value.
 pub(super) fn children(expr: &plan::Expr) -> Vec<&plan::Expr> {
     use plan::Expr;
     match expr {

@@ -40,7 +40,7 @@ impl Provenance {
                 let places = collect(|out| selection.choices.iter().for_each(|one| of_choice(one, out)));
                 self.made.put(name, None, places);
             }
-            // A reply depends on everything that the call sends and on whether it is made.
+            // A reply depends on everything that the call sends, and on the condition of the call.
             StepAction::Call(call) => {
                 let places = collect(|out| {
                     of_call(call, operation, out);
@@ -62,7 +62,7 @@ impl Provenance {
         }
     }
 
-    /// Records the list that an element comes from.
+    /// Records the list that contains an element.
     pub(super) fn record_element(&mut self, name: &str, list: &Location) {
         self.made.put(name, None, collect(|out| of_place(list, out)));
     }
@@ -146,7 +146,7 @@ fn of_place(location: &Location, out: &mut Vec<String>) {
 }
 
 /// Returns the places that filters of a path refer to: `$.name.name`, outside of quotes. A bracket
-/// ends the place, which yields a wider one.
+/// terminates the place, which yields a wider one.
 fn filtered_places(text: &str) -> Vec<String> {
     let (mut quote, mut found) = (None, Vec::new());
     for (at, letter) in text.char_indices() {

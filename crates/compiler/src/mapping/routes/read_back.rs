@@ -25,16 +25,15 @@ pub(super) fn declare(
         let side = SideId(line.side.side as u8);
         let Some(write) = operations::find(env.contract(side), &line.write, findings) else {
             misspelt.push(line.side.side);
-            // Without the write its places are unknown, so the read can only be checked if it has
-            // none.
+            // Without the write its places are unknown, so only a read without places can be checked.
             if !line.read.value.contains('$') {
                 operations::find(env.contract(side), &line.read, findings);
             }
             continue;
         };
         let mut check = RouteCheck::new(env, side, write, findings);
-        // The response is that of the service itself. It contains what the contract guarantees, or
-        // there is nothing to read back.
+        // The response is that of the service itself. It contains the guaranteed members, or there is no
+        // effect to read back.
         let answer = calls::result(write, true, line.read.span);
         let flow = Flow::of_request(write, side).with("answer", ContextValue::present(answer, side));
         let Some((read, path)) = check.target(&line.read, side, false, &flow) else { continue };

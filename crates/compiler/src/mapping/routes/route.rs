@@ -41,7 +41,7 @@ pub(super) struct RouteSummary<'a> {
     pub reads: Reads,
     /// Results of steps and members of `make` steps that must be read: their place and name.
     pub results: Vec<(String, Spanned<String>)>,
-    /// Results whose body is opaque: name, span of the call, media type.
+    /// Results with an opaque body: name, span of the call, media type.
     pub opaque_results: Vec<(String, Span, String)>,
     /// Called operations, for the statuses and headers that they list.
     pub called: Vec<&'a Operation>,

@@ -1,5 +1,5 @@
-//! Compiles rules for query parameters and headers: each has a known source and target, none is
-//! dropped implicitly, and none belongs to the gateway.
+//! Compiles rules for query parameters and headers. Each has a known source and target; a parameter
+//! must not be dropped implicitly, and must not be one of the gateway's own.
 
 use super::expr::ExprTarget;
 use super::faults;
@@ -379,8 +379,8 @@ impl<'a> RouteCheck<'_, 'a> {
         rules
     }
 
-    /// Compiles the conversion of a header. Headers are texts on both sides, whatever their
-    /// contracts declare.
+    /// Compiles the conversion of a header. Headers are texts on both sides, regardless of their
+    /// declared types.
     fn converted_header(
         &mut self,
         written: &ConversionUse,
@@ -436,7 +436,7 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 }
 
-/// Formats whose texts are never empty and contain no list delimiter.
+/// Formats of texts that are never empty and contain no list delimiter.
 const UNBROKEN: [&str; 4] = ["date", "date-time", "uuid", "ipv4"];
 
 /// Returns whether an element of a list can be empty or contain the delimiter.

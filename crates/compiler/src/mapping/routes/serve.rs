@@ -49,7 +49,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         let verdict = match &kind {
             RouteKind::Refuse(_) => plan::Verdict::Not,
-            // All ends refuse, so the only responses are refusals and errors of the calls before.
+            // All branches refuse, so the only responses are refusals and errors of the calls before.
             RouteKind::Serve(served) if verdict::only_refuses(&served.block) => {
                 verdict::of_refused(&serve.notes, self.findings);
                 plan::Verdict::Not

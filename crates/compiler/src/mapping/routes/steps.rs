@@ -82,8 +82,8 @@ impl<'a> RouteCheck<'_, 'a> {
             let unknown =
                 || ContextValue { absent: false, ..ContextValue::any(self.serves.other(), step.span) };
             flow.set(&name.value, held.unwrap_or_else(unknown));
-            // The type of a reply comes from the contract and that of an entry from its archive,
-            // even if the request has an error.
+            // The contract determines the type of a reply, and its archive that of an entry, even if the
+            // request has an error.
             let is_declared = matches!(step.action, StepActionDecl::Call(_) | StepActionDecl::Recall(_));
             if made.is_none() || (self.summary.reads.faulty > faulty && !is_declared) {
                 flow.faulty.insert(name.value.clone());

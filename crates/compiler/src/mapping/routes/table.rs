@@ -51,7 +51,7 @@ enum Matcher {
     Any,
     Absent,
     OneOf(Vec<Literal>),
-    /// Matches nothing. The error has been reported.
+    /// Never matches. The error has been reported.
     Faulty,
 }
 
@@ -84,14 +84,14 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let seen = look(&columns, &matchers, total);
-        // Cells with an error match nothing, so gaps next to them are not meaningful.
+        // Cells with an error never match, so gaps next to them are not meaningful.
         if !seen.gaps.is_empty() && !self.findings.errors_since(mark) {
             let shown: Vec<String> =
                 seen.gaps.iter().take(GAPS_SHOWN).map(|gap| describe(&columns, gap)).collect();
             self.findings.push(faults::table_gap(decide.span, &shown, seen.gaps.len()));
         }
         for (at, row) in decide.rows.iter().enumerate() {
-            // A row with an error matches nothing, which does not make it redundant.
+            // A row with an error never matches, which does not make it redundant.
             let faulty = matchers[at].iter().any(|cell| matches!(cell, Matcher::Faulty));
             if !faulty && !seen.reached[at] {
                 let before = seen.taken_by[at].map(|earlier| decide.rows[earlier].span);
@@ -166,7 +166,7 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// Requires a check of places whose values a condition compares.
+    /// Requires a check of places that a condition compares.
     fn values_decide(&mut self, predicate: &plan::Predicate, written: &ast::PredicateDecl, flow: &Flow) {
         use plan::Predicate;
         match predicate {

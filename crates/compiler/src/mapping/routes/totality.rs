@@ -23,8 +23,8 @@ pub(super) struct Assigned<'a> {
 /// the program.
 pub(super) type AssignedRoutes<'a> = (Assigned<'a>, Vec<Assigned<'a>>);
 
-/// Assigns all routes whose operations exist, by side in the order of the contract. Reports
-/// operations with several routes or none.
+/// Assigns all routes of existing operations, by side in the order of the contract. Reports
+/// operations with several routes or without one.
 pub(super) fn assign<'a>(
     program: &'a ProgramDecl,
     contracts: &'a [Contract; 2],

@@ -86,8 +86,8 @@ fn members_read(op: &ValueOp) -> Option<Vec<String>> {
     Some(read_members(object))
 }
 
-/// Visits the places whose values occur unchanged in a value. A conversion that rejects invalid
-/// values counts as a check.
+/// Visits the places that a value contains unchanged. A conversion that rejects invalid values
+/// counts as a check.
 fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     use plan::Expr;
     use plan::convert::Otherwise;

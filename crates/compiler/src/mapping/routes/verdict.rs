@@ -67,7 +67,7 @@ impl RouteCheck<'_, '_> {
     }
 }
 
-/// Returns whether no end of a block is a success, whatever the replies to its steps.
+/// Returns whether a block never results in a success, regardless of the replies to its steps.
 pub(super) fn only_refuses(block: &Block) -> bool {
     let succeeds = |on_fail: &OnFail| matches!(on_fail, OnFail::Answer(answer) if answer.status < 400);
     let calls = block.steps.iter().filter_map(|step| match &step.action {

@@ -1,7 +1,7 @@
 //! `'*'`: the members that no line names and no contract declares.
 //!
 //! They pass through where both types permit additional members, because a mapping does not touch
-//! what it does not name. Otherwise they are listed as a loss.
+//! members that it does not name. Otherwise they are listed as a loss.
 
 use super::{LensBuilder, yields_nothing};
 use crate::contract::{Additional, Narrowing, TypeKind, compare, unread};
@@ -48,8 +48,8 @@ impl LensBuilder<'_, '_> {
         };
     }
 
-    /// Determines the treatment of undeclared members without a line, and of those in objects that
-    /// are taken apart.
+    /// Determines the treatment of undeclared members without a line, and of those in flattened
+    /// objects.
     pub(super) fn add_others(&mut self, lines: &ShapeLines<'_>) {
         self.unnamed_within(lines);
         if let (Some(from), Some(to)) = (self.types[self.way.from].object(), self.types[self.way.to].object())
@@ -127,7 +127,7 @@ impl LensBuilder<'_, '_> {
         }
     }
 
-    /// Records the undeclared members of objects that are taken apart as lost.
+    /// Records the undeclared members of flattened objects as lost.
     fn unnamed_within(&mut self, lines: &ShapeLines<'_>) {
         let read = self.types[self.way.from];
         let from = self.way.from;
