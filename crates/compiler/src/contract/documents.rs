@@ -128,6 +128,7 @@ impl Documents {
 /// for a reference within the file, for a URL, and for a path that leaves the root folder.
 fn file_of(from: &str, target: &str) -> Option<String> {
     let file = target.split('#').next().unwrap_or("");
+    // URLs are never fetched: the result of a compilation must not depend on the network.
     if file.is_empty() || file.contains("://") {
         return None;
     }

@@ -330,6 +330,8 @@ impl Contract {
     /// one that the router prefers applies.
     pub fn find_path(&self, method: &Method, path: &str) -> Option<&Operation> {
         let is_called = |one: &&Operation| one.key.method == *method && one.key.path.matches(path);
+        // Templates may overlap, such as `/a/{x}` and `/a/b`. Concrete paths precede templated ones
+        // (OpenAPI 3.1, section 4.8.8.2), and the router uses the same order.
         self.operations.iter().filter(is_called).max_by_key(|one| one.key.path.precedence())
     }
 
@@ -342,6 +344,8 @@ impl Contract {
     /// Adds an operation, or returns the existing one with the same method and shape.
     fn add(&mut self, operation: Operation) -> Result<(), &Operation> {
         let shape = (operation.key.method.clone(), operation.key.path.shape());
+        // Templates that differ only in variable names are identical and must not exist twice (OpenAPI
+        // 3.1, section 4.8.8).
         if let Some(index) = self.by_shape.get(&shape) {
             return Err(&self.operations[*index]);
         }
@@ -377,6 +381,8 @@ impl Operation {
     /// Returns the declared response for a status: the exact one, otherwise its class, otherwise
     /// the default. If a success is declared, the default applies to errors only.
     pub fn response(&self, status: u16) -> Option<&Response> {
+        // Most documents use `default` for errors next to a success. It must not give an unlisted success
+        // the type of an error.
         let is_error = status >= 400 || !self.responses.iter().any(Response::is_success);
         let covers = |response: &&Response| {
             response.status.covers(status) && (is_error || response.status != StatusPattern::Default)

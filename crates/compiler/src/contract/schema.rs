@@ -211,6 +211,8 @@ impl<'n, 'f> Schemas<'n, 'f> {
             self.findings.add("many", span, || faults::too_many_alternatives(span, ALTERNATIVES_MAX));
             return Type::any(span);
         }
+        // Without constraints next to the alternatives, each of them keeps its own name, to which shapes
+        // and messages refer.
         let base: Vec<Layer<'n>> = layers
             .iter()
             .filter(|layer| says_something(layer.node))
@@ -232,6 +234,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
         match others.len() {
             0 => Type { kind: TypeKind::Null, nullable: true, span },
             1 => {
+                // A choice of one type and null is the usual notation of a nullable type since 3.1.
                 let only = others.remove(0);
                 Type { nullable: only.nullable || nullable, ..only }
             }
@@ -267,6 +270,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 values.push((target.name.to_owned(), at));
             }
         }
+        // A discriminator without a value for one of the alternatives could not identify every object.
         let all = (0..list.len()).all(|at| values.iter().any(|(_, known)| *known == at));
         all.then(|| Discriminator { member: member.to_owned(), values })
     }
@@ -283,6 +287,8 @@ impl<'n, 'f> Schemas<'n, 'f> {
         if let Some(values) = &values {
             values.check(&words, allows_null && !null_listed && !asked, asked, self.findings);
         }
+        // In JSON Schema an enumeration must list null, too. `nullable` states the intent, so it suffices
+        // alone.
         let nullable = (allows_null && null_listed) || asked;
         let mut kinds: Vec<TypeKind> = TYPE_WORDS
             .iter()
@@ -363,6 +369,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
                     order.push((key, Vec::new()));
                     order.len() - 1
                 });
+                // A property in several members of `allOf` must satisfy all of its schemas.
                 order[at].1.push(node);
             }
         }

@@ -120,6 +120,7 @@ fn leave_out(
     let causes: Vec<RootCause> = all
         .iter()
         .zip(&places)
+        // A line with a warning is read, so it is no cause of other findings.
         .filter(|(finding, _)| finding.severity == Severity::Error && is_cause(finding))
         .map(|(finding, place)| RootCause::from_finding(finding, place))
         .filter(of)
@@ -363,6 +364,7 @@ impl<'f> RootCause<'f> {
             CauseScope::Pack => {
                 let is_named = |name| has_word(self.place.block, name) || is_nearly_in(self.place.text, name);
                 let elsewhere = !(same_file && place.block_start == self.place.block_start);
+                // The first name is the subject of a message; others may be suggestions.
                 let mut names = names(&finding.message).take(1);
                 (elsewhere || same_line)
                     && names.any(|name| has_word(self.place.text, name) || (self.is_unread && is_named(name)))

@@ -106,6 +106,7 @@ fn style(node: &Node) -> ParameterStyle {
         Some("multi") => ParameterStyle::Exploded,
         Some("ssv") => ParameterStyle::Joined(ListStyle::Space),
         Some("pipes") => ParameterStyle::Joined(ListStyle::Pipe),
+        // Plans have no lists with tabs, so the value passes as one text.
         Some("tsv") => ParameterStyle::Text,
         _ => ParameterStyle::Joined(ListStyle::Comma),
     }

@@ -129,6 +129,8 @@ impl<'n> Schemas<'n, '_> {
                         None => self.follow.report(value, self.findings),
                     },
                     "allOf" => open.extend(value.as_seq().unwrap_or_default().iter().rev()),
+                    // Strictly, null would have to be valid for every member of `allOf`. Authors of 3.0
+                    // documents use it next to `allOf` to make a single reference nullable.
                     "nullable" | "x-nullable" => flat.nullable |= value.kind == Kind::Bool(true),
                     name if use_of(name) == Some(KeywordUse::Silent) || name.starts_with("x-") => {}
                     // The target of a reference has its own type.
@@ -163,6 +165,7 @@ impl<'n> Schemas<'n, '_> {
     ) {
         let mut open = vec![target.node];
         while let Some(node) = open.pop() {
+            // References may form a cycle, or lead to the same schema on several paths.
             if layers.len() > LAYERS_MAX || !seen.insert(node) {
                 continue;
             }

@@ -42,6 +42,8 @@ pub(super) fn type_words(
         if let Some(values) = values.filter(|values| !values.open) {
             return Some(values.words());
         }
+        // Keywords of another type have no effect in JSON Schema, so their presence reveals the intended
+        // type.
         if maps("properties")
             || maps("additionalProperties")
             || maps("patternProperties")

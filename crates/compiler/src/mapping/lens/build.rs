@@ -205,6 +205,7 @@ impl<'b> LensBuilder<'b, '_> {
     }
 
     fn raise(&mut self, class: Class, why: impl FnOnce() -> String) {
+        // The highest class determines how much is buffered, so its reason is the one to report.
         if class > self.lens.class {
             self.lens.class = class;
             self.lens.because = why();
@@ -425,6 +426,8 @@ impl<'b> LensBuilder<'b, '_> {
     /// Adds a copy: written when `to` is built, dropped in the other direction.
     fn copy(&mut self, span: Span, to: usize, name: &SpannedPlace, from: &SpannedPlace) {
         let origin = self.origin(span);
+        // Towards the side of the original the copy is redundant. Claim it, or it would pass as an
+        // undeclared member.
         if to != self.way.to {
             self.object.member(&name.value.0[0], origin);
             self.losses.lose(&name.value, span);

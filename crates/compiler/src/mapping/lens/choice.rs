@@ -83,6 +83,7 @@ pub(super) fn build(
         let one = read.types.at(one);
         match readers.iter().find(|(_, reads)| *reads == identity(one)) {
             Some((name, _)) => arms.push(lenses.lens(&name.value, to, with, findings)?),
+            // An alternative without a shape is copied if the other side accepts it unchanged.
             None => match compare(one, built, world.message(to)) {
                 Ok(narrowings) => arms.push(copy_alternative(shape, &narrowings, way)),
                 Err(why) => findings.push(faults::no_shape_for(shape.span, one.ty, &why, way)),

@@ -226,6 +226,7 @@ fn table(node: &Node, types: [Option<TypeIn<'_>>; 2], findings: &mut Findings) -
             }
             let old = Raw::from(key_json(&key.name, types[0]));
             let new = literal::json(value);
+            // Two rows with the same new value could not be distinguished on the way back.
             if rows.iter().any(|(_, have)| *have == new) {
                 findings.push(faults::table_not_one_to_one(value.span));
             }
@@ -390,6 +391,7 @@ fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -
     if scalar.values.as_ref().is_some_and(|values| !values.open) {
         return Vec::new();
     }
+    // Fallbacks are literals with a check of their own. Here only converted results count.
     let strict = Conversion { otherwise: Otherwise::Error, ..conversion.clone() };
     let result = |value: &[u8]| {
         let mut out = Vec::new();
@@ -503,6 +505,7 @@ fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Re
                     .and_then(|list| Some(list.as_array()?.iter().all(|item| is_listed(&item.to_vec()))))
                     .unwrap_or(false)
             }
+            // Other values are rejected or omitted, so there is no result to compare.
             Ok(switchback_plan::convert::Yield::Written) => is_listed(&out),
             _ => true,
         }

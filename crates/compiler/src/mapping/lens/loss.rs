@@ -93,6 +93,7 @@ pub(super) fn path(place: &FieldPlace) -> String {
     place.0.iter().fold("$".to_owned(), |path, name| {
         let plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
             && !name.starts_with(|c: char| c.is_ascii_digit());
+        // `*` means all undeclared members, not one with this name.
         if plain || name == "*" {
             format!("{path}.{name}")
         } else {

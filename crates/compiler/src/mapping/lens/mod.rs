@@ -288,6 +288,8 @@ impl<'p> Lenses<'p> {
         let named = self.find(&used.name, findings)?;
         let of = named.types?;
         let types = self.elements(used, types, findings)?;
+        // The body must be valid for the shape, and the result of the shape for the body of the other
+        // side.
         for side in [0, 1] {
             let (from, into) =
                 if side == to.place() { (of[side], types[side]) } else { (types[side], of[side]) };
@@ -560,6 +562,7 @@ impl Lens {
             class: Class::Tokens,
             because,
             around,
+            // Whether the enclosing shape rejects values is not known yet. Assume that it does.
             turns_away: true,
             ..Lens::keep()
         }

@@ -63,6 +63,7 @@ fn left_out<'c>(mapped: &'c [MappedValue], read: TypeIn<'_>, built: TypeIn<'_>) 
         (1..one.target.0.len()).any(|end| {
             let into = &one.target.0[..end];
             mapped.iter().any(|other| {
+                // Below their common ancestor, the other source may be absent while this one is present.
                 let common = one.source.0.iter().zip(&other.source.0).take_while(|(a, b)| a == b).count();
                 other.target.0 != one.target.0
                     && other.target.0.starts_with(into)

@@ -123,6 +123,7 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             Some((_, span)) => {
                 let upto = each.upto.value;
+                // A list that the contract bounds below `upto` cannot lose elements.
                 if most.is_none_or(|most| most > upto as u64) {
                     let elements = if upto == 1 { "element" } else { "elements" };
                     let (operation, list) = (&call.operation.value, &each.list.value);
@@ -447,6 +448,7 @@ fn promises(operation: &Operation, types: &Types) -> Vec<plan::Promise> {
     };
     let successes = operation.responses.iter().filter(|response| response.is_success());
     let mut promises: Vec<_> = successes.filter_map(promise).collect();
+    // The first match applies, and exact statuses precede their class.
     promises.sort_by_key(|promise| matches!(promise.from, plan::StatusFrom::Class(_)));
     promises
 }
@@ -498,6 +500,7 @@ fn at_most(call: &plan::StepCall) -> u32 {
 /// Returns whether exactly one of two calls is sent.
 fn are_opposite(a: &plan::StepCall, b: &plan::StepCall) -> bool {
     use plan::Predicate::{AnyPresent, NonePresent};
+    // With `each`, conditions are evaluated per element, so both calls may occur.
     if a.each.is_some() || b.each.is_some() {
         return false;
     }

@@ -325,6 +325,7 @@ fn keep_kinds(ty: &mut Type, kinds: &[JsonKind], types: &Types) {
         let fits = |one: &Type| types.json_kinds(one).iter().any(|kind| kinds.contains(kind));
         alternatives.retain(fits);
         if let [one] = alternatives.as_slice() {
+            // Kinds exclude null, so a narrower choice of kinds is as nullable as before.
             let nullable = ty.nullable;
             *ty = one.clone();
             ty.nullable |= nullable;

@@ -153,6 +153,7 @@ pub(super) fn allow_slashes(
 
 /// Returns the effect of a call: that of its method, unless the mapping overrides it.
 pub(super) fn effect(method: &http::Method, said: Option<&Spanned<bool>>) -> Effect {
+    // The safe methods (RFC 9110, section 9.2.1).
     let reads = [http::Method::GET, http::Method::HEAD, http::Method::OPTIONS].contains(method);
     match said.map_or(!reads, |writes| writes.value) {
         true => Effect::Write,

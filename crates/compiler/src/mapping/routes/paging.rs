@@ -115,6 +115,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let links = links.filter(|field| match types.resolve(&field.ty).kind {
             TypeKind::Scalar(scalar) => {
                 let format = scalar.format.as_deref().unwrap_or_default();
+                // Few contracts declare a format, so the usual names of relations count as well.
                 let is_link = LINK_FORMATS.contains(&format) || RELATIONS.contains(&field.name.as_str());
                 scalar.kind == ScalarKind::String && is_link
             }
@@ -136,6 +137,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let Some(paging) = paging else { return Some(None) };
         let mut called: Vec<&Operation> = Vec::new();
         for operation in &self.summary.called {
+            // A route may contain the same call in several branches.
             if !called.iter().any(|known| known.key == operation.key) {
                 called.push(operation);
             }
@@ -342,6 +344,7 @@ impl<'a> RouteCheck<'_, 'a> {
             let what = format!("links for clients of `{}` need a parameter that says which page", names[0]);
             untold(0, what, "name one, which the contract need not have: `cursor: cursor`");
         }
+        // A client can only continue with a cursor that it has received, and so can the gateway.
         let is_client_lost = matches!(client.by, PagedBy::Cursor { .. }) && client.next.is_none();
         let is_service_lost = !service.counts() && service.next.is_none();
         for side in [is_client_lost.then_some(0), is_service_lost.then_some(1)].into_iter().flatten() {

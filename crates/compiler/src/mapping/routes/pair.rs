@@ -164,6 +164,7 @@ impl<'a> RouteCheck<'_, 'a> {
             parts.push(PathPart::Literal(if literal.is_empty() { "/".into() } else { literal.into() }));
         }
         for (index, name) in names.iter().enumerate() {
+            // A variable that the call ignores would make different resources equal.
             if !used.contains(&index) {
                 let span = pair.sides.operations[self.serves].span;
                 self.findings.push(faults::unread_variable(name, span));
@@ -205,6 +206,7 @@ impl<'a> RouteCheck<'_, 'a> {
             wrote: None,
             span: pair.span,
         };
+        // Clients may omit the body, and the call cannot: such requests have no translation.
         if what.to_required && served.is_some_and(|body| !body.required) {
             let found = Narrowing::of_both_messages("a request without a body".to_owned());
             self.lose_narrower(&[found], what.towards, "$", pair.span);

@@ -182,6 +182,7 @@ impl Proofs {
                 return true;
             }
         }
+        // Any value is valid at an untyped place. Only its absence could violate the contract.
         is_any(ty, types) && !required
     }
 
@@ -226,6 +227,7 @@ pub(super) fn is_any(ty: &Type, types: &Types) -> bool {
 pub(super) fn is_told_by_kind(ty: &Type, kinds: &[JsonKind], types: &Types) -> bool {
     let plain = |ty: &Type| match types.resolve(ty).kind {
         TypeKind::Scalar(scalar) => {
+            // JSON has one kind for all numbers, so a check of the kind would accept fractions.
             scalar.kind != ScalarKind::Integer && scalar.values.as_ref().is_none_or(|values| values.open)
         }
         TypeKind::Object(Object { fields, additional, .. }) => {

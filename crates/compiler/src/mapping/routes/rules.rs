@@ -74,6 +74,7 @@ impl<'a> RouteCheck<'_, 'a> {
         }
         for constant in &pair.query.constants {
             let name = &constant.name.value;
+            // The run time checks the value that clients send; the call has no such parameter.
             if constant.side.side == self.serves.place() {
                 passed.push(name);
             } else if called.query.iter().any(|parameter| parameter.name == *name) {

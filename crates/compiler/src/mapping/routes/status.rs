@@ -241,6 +241,7 @@ impl<'a> RouteCheck<'_, 'a> {
                     .map(|word| (from_of(word.value), line.old.value as u16, word.span, line.old.span))
                     .collect(),
                 _ => {
+                    // In this direction the first status is sent, so it must not be a class.
                     let Some(first) = line.new.first() else { continue };
                     let StatusWord::Exact(to) = first.value else {
                         self.findings.push(faults::class_cannot_be_sent(first.span));

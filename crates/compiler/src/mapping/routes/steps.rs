@@ -20,6 +20,7 @@ impl<'a> RouteCheck<'_, 'a> {
         // Names of later steps, to explain a use before the definition.
         let names = block.steps.iter().filter_map(|step| step.name.as_ref());
         flow.later = names.map(|name| (name.value.clone(), name.span)).collect();
+        // The end is compiled even if a step has an error, so that both report theirs.
         let steps: Vec<_> = block.steps.iter().map(|step| self.step(step, &mut flow)).collect();
         let end = block.end.as_ref().and_then(|end| self.end(end, &flow));
         let steps = steps.into_iter().collect::<Option<Vec<_>>>();
@@ -284,6 +285,8 @@ impl<'a> RouteCheck<'_, 'a> {
     fn decision(&mut self, decide: &'a Decide, flow: &Flow) -> Option<plan::Decision> {
         let table = self.table(decide, flow);
         // If the table has an error, assume that it examines replies.
+        // A table that examines a reply knows whether the write took effect, so a refusal in its outcomes
+        // is deliberate.
         let is_judged =
             table.as_ref().is_none_or(|table| table.columns.iter().any(|one| is_of_reply(one, flow)));
         let mut outcomes = Vec::new();

@@ -201,6 +201,7 @@ impl RouteCheck<'_, '_> {
                     listed.values.iter().cloned().map(DomainValue::Is).collect()
                 }
                 (None, ScalarKind::Boolean) => booleans(),
+                // The service may add values to an open enumeration, so a table needs a row for them.
                 (_, kind) => {
                     let open =
                         mentioned.iter().filter(|value| is_of(value, kind)).cloned().map(DomainValue::Is);
@@ -285,6 +286,7 @@ fn look(columns: &[CheckedColumn], rows: &[Vec<Matcher>], total: usize) -> Table
         taken_by: vec![None; rows.len()],
         with: rows.iter().map(|_| columns.iter().map(|_| BTreeSet::new()).collect()).collect(),
     };
+    // Enumerated instead of derived: domains are small, and the result names concrete combinations.
     for number in 0..total {
         let combination = combination(columns, number);
         let mut matching = (0..rows.len()).filter(|row| {
@@ -347,6 +349,7 @@ fn facts(
         match &column.place {
             Some(found) => {
                 let Some(names) = found.steps() else { continue };
+                // If one of the rows accepts an absent value, the outcome can rely on no fact about it.
                 if values.contains(&&DomainValue::Absent) {
                     continue;
                 }

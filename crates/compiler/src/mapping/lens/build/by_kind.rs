@@ -105,6 +105,7 @@ impl LensBuilder<'_, '_> {
             });
             let others = beyond(kinds_of(read.ty), kinds(&[kind]));
             let may_lack = !read.required || (missing.is_empty() && !others.is_empty());
+            // A required place would lack a value whenever the old one is of another kind.
             let chosen = (built.required && may_lack && !self.with.over)
                 .then(|| faults::by_kind_chosen(place, way.to()));
             self.findings.extend(wrong.into_iter().chain(chosen));
