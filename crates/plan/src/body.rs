@@ -107,6 +107,7 @@ impl Again {
     /// Sets the target, unless it is set already. Only objects and choices can be recursive; any
     /// other op is ignored.
     pub fn tie(&self, op: &ValueOp) {
+        // Weak references, because a strong one from within the op to itself would never be freed.
         let target = match op {
             ValueOp::Object(op) => Target::Object(Arc::downgrade(op)),
             ValueOp::Choose(op) => Target::Choose(Arc::downgrade(op)),
@@ -168,6 +169,7 @@ pub struct ObjectOp {
 impl ObjectOp {
     /// Returns the index and the rule of the member with this decoded name.
     pub fn member(&self, name: &str) -> Option<(usize, &Member)> {
+        // The compiler sorts the members by name. The lookup runs once per member of every message.
         let at = self.members.binary_search_by(|m| m.name.text.as_ref().cmp(name)).ok()?;
         Some((at, &self.members[at]))
     }

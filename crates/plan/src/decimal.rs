@@ -31,6 +31,8 @@ impl Decimal {
 
     /// Returns whether the number is a power of ten.
     pub fn is_power_of_ten(self) -> bool {
+        // Sufficient because every constructor returns the normal form, without trailing zeros in the
+        // digits.
         self.digits == 1
     }
 
@@ -53,6 +55,8 @@ impl Decimal {
             None => (text, 0),
         };
         let (whole, fraction) = mantissa.split_once('.').unwrap_or((mantissa, ""));
+        // Thirty digits fit into `i128` with eight to spare for sums and factors. The bound of the
+        // exponent keeps sums of exponents far from the limits of `i32`.
         let digits = whole.len() + fraction.len();
         if digits > DIGITS_MAX || whole.is_empty() || !(-1000..=1000).contains(&exponent) {
             return None;
@@ -68,6 +72,8 @@ impl Decimal {
 
     /// Normalizes the number.
     fn least(mut self) -> Decimal {
+        // `0`, `0.0` and `0e5` are equal numbers. The derived `==` compares digits and exponent, so equal
+        // numbers need one form; the loop below would also never end for zero.
         if self.digits == 0 {
             return Decimal { digits: 0, exponent: 0 };
         }
@@ -88,6 +94,7 @@ impl Decimal {
     /// integer and `integer` has neither a fraction nor an exponent.
     pub fn times_integer(self, integer: &[u8]) -> Option<String> {
         let (sign, digits) = integer_of(integer)?;
+        // A negative exponent would leave a fraction, which this integer arithmetic does not represent.
         let zeros = usize::try_from(self.exponent).ok().filter(|_| self.digits > 0)?;
         // Long multiplication. A parsed factor has at most 30 digits, so its product with a digit,
         // plus the carry, fits into `u128`.
@@ -112,6 +119,7 @@ impl Decimal {
         let (sign, digits) = integer_of(integer)?;
         let places = usize::try_from(self.exponent).ok().filter(|_| self.is_power_of_ten())?;
         let digits = std::str::from_utf8(digits).ok()?;
+        // JSON requires a digit before the point (RFC 8259, section 6): 5 / 1000 is `0.005`.
         let padded = format!("{digits:0>width$}", width = places + 1);
         let (whole, fraction) = padded.split_at(padded.len() - places);
         let fraction = fraction.trim_end_matches('0');
@@ -137,6 +145,7 @@ impl Decimal {
     /// Formats the number with digits and a point, without an exponent. Returns `None` if the
     /// exponent exceeds 60.
     pub fn text(self) -> Option<String> {
+        // `1e1000` is a short input. Without the bound, it would become a text of a thousand digits.
         if self.exponent.abs() > PLACES_MAX {
             return None;
         }

@@ -116,6 +116,8 @@ impl Disclosures {
         let method = if method == Method::HEAD.as_str() { Method::GET.as_str() } else { method };
         let of_method = self.operations.iter().filter(|operation| operation.method.as_str() == method);
         let fitting = of_method.filter_map(|operation| Some((operation.literals_of(path)?, operation)));
+        // `/things/new` must not be reported under the rules of `/things/{id}`, where `new` would be an
+        // id.
         fitting.max_by_key(|(literals, _)| *literals).map(|(_, operation)| operation)
     }
 
@@ -151,6 +153,7 @@ impl Disclosures {
             outline.push('/');
             outline.push_str(if is_shown { segment } else { "*" });
         }
+        // A path without end must not fill the log, but a reader has to see that it was cut.
         if segments.count() > SEGMENTS_MAX {
             outline.push_str("/…");
         }
@@ -263,6 +266,8 @@ impl<'d> Disclosed<'d> {
     pub fn is_data_name(self, name: &str) -> bool {
         let is_declared = self.as_declared().is_some_and(|known| known.members.contains_key(name));
         let has_data_names = self.is_beyond || self.as_declared().is_some_and(|known| known.has_data_names);
+        // In a map with free keys, a name may be a customer's id or e-mail address, so it is masked like a
+        // value.
         !is_declared && !self.is_harmless && has_data_names
     }
 

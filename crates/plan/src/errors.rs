@@ -82,7 +82,10 @@ impl ErrorStyle {
         for piece in &self.body {
             match piece {
                 ErrorPiece::Json(json) => out.extend_from_slice(json),
+                // Texts may quote parts of a request. Escaping keeps the body valid JSON for every input.
                 ErrorPiece::Text => string(text, &mut out),
+                // The error's own status, because some APIs answer every error with 200 and put the status
+                // into the body.
                 ErrorPiece::Status => out.extend_from_slice(status.to_string().as_bytes()),
                 ErrorPiece::Kind => string(self.words.get(kind).map_or(kind, String::as_str), &mut out),
             }

@@ -51,10 +51,14 @@ impl MediaTypes {
     /// Translates the media type of a body.
     pub fn classify(&self, named: &str) -> MediaType<'_> {
         let essence = essence(named);
+        // A renamed type may also be in a range that both sides declare, such as `image/*`. The mapping's
+        // explicit line takes precedence over the range.
         if let Some((_, to)) = self.renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(essence)) {
             return MediaType::Renamed(to);
         }
         let is_of = |ranges: &[Arc<str>]| ranges.iter().any(|range| media_in_range(essence, range));
+        // A type outside the sender's contract is always an error. One that only the receiver does not
+        // declare may pass, if the account's options permit it.
         match (is_of(&self.from), is_of(&self.to)) {
             (false, _) => MediaType::Foreign,
             (true, true) => MediaType::Same,
@@ -184,6 +188,7 @@ impl BodyFormat {
 /// Returns whether a media type without parameters denotes JSON.
 pub fn is_json(essence: &str) -> bool {
     // At least one character precedes the suffix.
+    // `+json` is the structured syntax suffix of RFC 6839, section 3.1, as in `application/problem+json`.
     let ends_in_json = essence.len() > 5
         && essence.get(essence.len() - 5..).is_some_and(|end| end.eq_ignore_ascii_case("+json"));
     essence.eq_ignore_ascii_case(BodyFormat::JSON)

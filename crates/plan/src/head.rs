@@ -128,6 +128,7 @@ impl StatusFrom {
     pub fn matches(self, status: u16) -> bool {
         match self {
             StatusFrom::Exact(exact) => exact == status,
+            // `2XX` in a contract covers 200 to 299 (OpenAPI 3.1, section 4.8.16).
             StatusFrom::Class(class) => status / 100 == u16::from(class),
         }
     }

@@ -16,6 +16,8 @@ impl TokenRequests {
     /// Returns these settings, with `others` for those that are `None`.
     #[must_use]
     pub fn or(self, others: TokenRequests) -> TokenRequests {
+        // Each property falls back separately, so that a configuration which sets one keeps the pack's
+        // others.
         TokenRequests {
             body: self.body.or(others.body),
             client_auth: self.client_auth.or(others.client_auth),

@@ -163,9 +163,13 @@ impl Paging {
     /// into the client's.
     pub fn reads_body(&self) -> bool {
         let needs_next = self.walks() || self.client.is_told();
+        // Only `Link` headers and header cursors reveal the next page without the body. A client offset
+        // must count the items of the page, and `more` is a member, so both need the body anyway.
         let by_header = matches!(self.service.next, Some(Told::Header(_) | Told::Link))
             && self.service.more.is_none()
             && !matches!(self.client.by, PagedBy::Offset { .. });
+        // Bodies are read for three reasons: to compose a page from several, to replace the client's
+        // members about other pages, and to find out whether there is a next page.
         self.walks() || self.client.members().next().is_some() || needs_next && !by_header
     }
 

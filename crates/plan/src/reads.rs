@@ -53,6 +53,8 @@ impl Pack {
             }
             // A filter may spell a path in several ways. Treat a query that contains all words of a
             // setting's name as reading it.
+            // A setting too many only adds a requirement at startup. A setting too few would fail at a
+            // request.
             Path::Query(_) if place.text.contains("config") => {
                 let mentioned = |name: &str| name.split('.').all(|word| place.text.contains(word));
                 found.extend(settings.filter(|(one, _)| mentioned(&one.name)).map(|(_, at)| at));
@@ -169,6 +171,7 @@ impl Reads<'_> {
             repeatable: _,
             origin: _,
         } = call;
+        // A value in a path, query or header is as much a part of a write as its body.
         path.iter().for_each(|part| self.part(part));
         for rule in query {
             match &rule.from {
@@ -247,6 +250,8 @@ impl Reads<'_> {
 
     // All computed values count, even if no write uses them.
     fn note_writes(&mut self, block: &Block) {
+        // Only writes and computed values are relevant: a read that is built from an incomplete reply
+        // changes nothing at the service.
         for step in block.all().flat_map(|block| &block.steps) {
             match &step.action {
                 StepAction::Call(call) if call.head.effect == Effect::Write => {

@@ -85,6 +85,7 @@ impl Block {
     /// contract requires them. Their absence then fails the step, rather than deleting data in the
     /// write.
     pub fn need_what_is_written(&mut self) {
+        // Collected before the loop, because the analysis reads all steps and the loop modifies them.
         let needed: Vec<_> = (0..self.steps.len()).map(|at| self.needed_of(at)).collect();
         for (step, needed) in self.steps.iter_mut().zip(needed) {
             let StepAction::Call(call) = &mut step.action else { continue };
@@ -112,6 +113,8 @@ impl Block {
     /// Archives are internal, so storing an entry has none.
     pub fn writes_from(&self, at: usize) -> bool {
         let is_write = |call: &StepCall| call.head.effect == Effect::Write;
+        // `all` begins with this block itself. Its steps before `at` do not count, so they are added
+        // separately below. Every outcome counts, because the rows are not known before the request.
         let outcomes = self.all().skip(1).flat_map(Block::calls).map(|(_, call)| call);
         self.steps.iter().skip(at).filter_map(Step::call).chain(outcomes).any(is_write)
     }
@@ -242,6 +245,7 @@ impl Poll {
     pub fn most(&self) -> u32 {
         // One call at the start, and one after each interval.
         let again = self.within.as_millis() / self.every.as_millis().max(1);
+        // A long wait with a short interval could exceed `u32`.
         u32::try_from(again).unwrap_or(u32::MAX).saturating_add(1)
     }
 }
@@ -340,6 +344,8 @@ impl OnFail {
     /// Returns whether the route continues without a body after this status, or after no reply.
     pub fn goes_on_without(&self, status: Option<u16>) -> bool {
         let OnFail::Absent(statuses) = self else { return false };
+        // An empty list covers failures without a status too, such as a closed connection. A list of
+        // statuses says nothing about these, so they remain failures.
         statuses.is_empty() || status.is_some_and(|status| statuses.contains(&status))
     }
 }

@@ -44,6 +44,7 @@ impl Facts {
     /// Returns whether numbers are integers within the inclusive bounds.
     pub(super) fn is_between(&self, least: i64, most: i64) -> bool {
         let [from, to] = self.bounds;
+        // A missing bound means that no bound is known, so it cannot prove that the range is sufficient.
         self.integers && from.is_some_and(|from| from >= least) && to.is_some_and(|to| to <= most)
     }
 }

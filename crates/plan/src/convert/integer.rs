@@ -41,5 +41,6 @@ pub(super) fn to_new(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
 }
 
 pub(super) fn to_old(json: &[u8], out: &mut Vec<u8>) -> Option<Yield> {
+    // Some services write an id as a string in one answer and as a number in another.
     to_new(json, out).or_else(|| to_integer(json, out))
 }

@@ -245,6 +245,7 @@ impl Given<'_> {
     /// listed in `besides`.
     fn by_side(&self, besides: &[&str]) -> Result<Option<[&Value; 2]>, ArgumentError> {
         let Some(map) = self.arguments.as_object() else { return Ok(None) };
+        // A misspelt side would otherwise be reported as a missing one, which hides the cause.
         for key in map.keys() {
             let name = key.decode();
             if !self.sides.contains(&&*name) && !besides.contains(&&*name) {
@@ -412,6 +413,8 @@ impl ConversionKind {
     pub fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
         let old = from == SideId::OLD;
         match self {
+            // Every integer has digits, but not every text consists of digits. Only the contract's pattern
+            // or list of values can rule out the other texts.
             ConversionKind::IntegerToString | ConversionKind::Integer if old => true,
             ConversionKind::StringToInteger if !old => true,
             ConversionKind::IntegerToString | ConversionKind::StringToInteger | ConversionKind::Integer => {
@@ -437,6 +440,7 @@ impl Conversion {
     /// Returns the same conversion in the other direction, with the same `else:`.
     #[must_use]
     pub fn inverse(&self) -> Conversion {
+        // `otherwise` is copied. It applies to values outside the domain, whichever side they come from.
         Conversion { forward: !self.forward, ..self.clone() }
     }
 

@@ -57,6 +57,8 @@ pub(super) fn to_old(json: &[u8], key: &str, value: &str, out: &mut Vec<u8>) -> 
         let Value::String(name) = entry.get(key)? else { return None };
         let name: Str = name.clone();
         // An object cannot represent a repeated key.
+        // A second value for a key would silently replace the first one (RFC 8259, section 4, leaves the
+        // result open).
         object.insert_new(name, entry.get(value)?.clone()).ok()?;
     }
     Value::Object(object).write(out);

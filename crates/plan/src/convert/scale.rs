@@ -71,6 +71,8 @@ impl Scale {
             true => self.factor.times_integer(json)?,
             false => self.factor.divide_integer(json)?,
         };
+        // A contract with `type: integer` on the receiving side would reject the fraction, so the value
+        // counts as outside the domain here.
         if self.integers[usize::from(forward)] && scaled.contains('.') {
             return None;
         }
@@ -130,6 +132,8 @@ impl Convert for Scale {
 
     fn sample(&self, side: SideId, seed: u64) -> String {
         let number = Decimal::from((seed % 100_000) as i64 - 50_000);
+        // A factor such as 0.001 gives fractions for most numbers. Where the new side accepts only
+        // integers, use zero, which survives every factor.
         let scaled = number.times(self.factor).filter(|scaled| !self.integers[1] || scaled.is_integer());
         let of = |number: Decimal| number.text().unwrap_or_default();
         match (side, scaled) {

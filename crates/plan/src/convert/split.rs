@@ -43,6 +43,8 @@ struct Split {
 
 fn parse(given: &Given<'_>) -> Result<ConversionKind, ArgumentError> {
     match given.arguments.as_str() {
+        // Rust's `split` with an empty separator would yield every character, with an empty text at both
+        // ends.
         Some(separator) if !separator.is_empty() => {
             Ok(ConversionKind::Own(Arc::new(Split { separator: separator.into_owned() })))
         }

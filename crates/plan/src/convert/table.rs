@@ -88,6 +88,8 @@ impl Table {
     }
 
     pub(super) fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
+        // The first row applies to a repeated value. This defines which of several counterparts is the
+        // result.
         let found = self.rows.iter().find_map(|(old, new)| {
             let (from, to) = if forward { (old, new) } else { (new, old) };
             same_scalar(from, json).then_some(to)
@@ -106,6 +108,7 @@ fn same_scalar(cell: &[u8], json: &[u8]) -> bool {
         let raw = json.strip_prefix(b"\"")?.strip_suffix(b"\"")?;
         Some(text::decode(std::str::from_utf8(raw).ok()?).into_owned())
     };
+    // `1`, `1.0` and `1e0` are the same JSON number, and a service may write any of them.
     if let (Some(cell), Some(json)) = (Decimal::parse(cell), Decimal::parse(json)) {
         return cell == json;
     }

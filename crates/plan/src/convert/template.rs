@@ -28,6 +28,7 @@ pub(super) const TEMPLATE: Spec = Spec {
         read: |given| {
             with_parse(given, &TEMPLATE, |text| {
                 let (before, after) = text.split_once("{}").ok_or("it has no `{}`")?;
+                // With two holes, the same text could be split in several ways.
                 if after.contains("{}") {
                     return Err("it has more than one `{}`".into());
                 }
@@ -138,6 +139,7 @@ impl Convert for Template {
             is_integer(json).then(|| String::from_utf8_lossy(json).into_owned())?
         } else {
             let value = Value::parse(json, &Limits::UNLIMITED).ok()?;
+            // Prefix first: on the remaining text, the suffix cannot overlap with the prefix.
             let whole = value.as_str()?;
             whole.strip_prefix(from.before.as_str())?.strip_suffix(from.after.as_str())?.to_owned()
         };

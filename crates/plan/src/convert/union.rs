@@ -54,6 +54,8 @@ pub(super) fn convert(of: &[ConversionKind], json: &[u8], forward: bool, out: &m
         if let Some(done) = kind.convert(json, forward, out) {
             return Some(done);
         }
+        // An alternative that failed may have written a part of its result, which the next one must not
+        // extend.
         out.truncate(start);
     }
     // Null passes if an alternative passes it, but only after all alternatives rejected it.

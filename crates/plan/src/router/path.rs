@@ -86,9 +86,12 @@ pub struct Allowed {
 pub fn segments_with(raw: &str, allowed: Allowed) -> Result<Vec<Cow<'_, str>>, PathError> {
     let segment = |raw| decoded_segment(raw, allowed.escaped_slash);
     let rest = raw.strip_prefix('/').ok_or(PathError::NotAbsolute)?;
+    // `"".split('/')` yields one empty segment, but the root path has none.
     if rest.is_empty() {
         return Ok(Vec::new());
     }
+    // The empty last segment is kept, because a contract may declare `/things/` and `/things` as different
+    // paths.
     match rest.strip_suffix('/').filter(|_| allowed.slash_at_end) {
         Some(rest) => rest.split('/').map(segment).chain([Ok(Cow::Borrowed(""))]).collect(),
         None => rest.split('/').map(segment).collect(),
@@ -105,6 +108,8 @@ pub fn strip_prefix<'p>(prefix: &str, raw: &'p str) -> Option<(Cow<'p, str>, &'p
         let inner = rest.strip_prefix('/')?;
         // The prefix must be followed by another segment.
         let at = inner.find('/')?;
+        // Compared after decoding, because `%61ccounts` and `accounts` are equivalent (RFC 3986, section
+        // 6.2.2.2).
         let found = segment(&inner[..at]).ok()?;
         rest = &inner[at..];
         if wanted.starts_with('{') {
@@ -206,6 +211,8 @@ impl std::error::Error for UnsafeSegment {}
 
 /// Appends `value` as one path segment, with all but unreserved characters escaped.
 pub fn encode_segment(value: &str, out: &mut String) -> Result<(), UnsafeSegment> {
+    // Escaping does not help, because `%2E` is equivalent to `.` (RFC 3986, section 6.2.2.2): clients and
+    // proxies remove dot segments and reach another resource. An empty segment often means the collection.
     if matches!(value, "" | "." | "..") {
         return Err(UnsafeSegment);
     }

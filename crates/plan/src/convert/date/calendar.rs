@@ -43,6 +43,7 @@ impl Moment {
     fn clock(&self) -> Option<i64> {
         let [.., Some(hour), Some(minute), Some(second)] = self.fields else { return None };
         let midnight = self.date()?.midnight().assume_utc().unix_timestamp();
+        // A leap second becomes the first second of the next minute, because Unix time does not number it.
         Some(midnight + i64::from(hour) * 3600 + i64::from(minute) * 60 + i64::from(second))
     }
 
@@ -58,6 +59,7 @@ impl Moment {
         let Some(epoch) = self.epoch() else { return Some(self.clone()) };
         let shown = epoch + i64::from(zone) * 60;
         let is_shown = (FIRST..=LAST).contains(&shown);
+        // A shift by the zone can lead to the year -1 or 10000, which no form of four digits can express.
         is_shown.then(|| Moment { nanos: self.nanos, ..Moment::local(shown, None) })
     }
 

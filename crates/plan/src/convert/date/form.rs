@@ -119,6 +119,7 @@ impl Form {
         };
         match piece {
             Piece::Part(at) => add(at, LETTERS[at].0)?,
+            // `%b` and `%m` denote the same part, so a form with both has it twice.
             Piece::MonthName => add(1, 'b')?,
             Piece::Epoch { millis } => {
                 (0..6).try_for_each(|at| add(at, 's'))?;
@@ -167,7 +168,9 @@ impl Form {
         for piece in &self.pieces {
             match *piece {
                 Piece::Literal(letter) => rest = rest.strip_prefix(letter)?,
+                // RFC 3339, section 5.6, permits a lower-case `t` and, for readability, a space.
                 Piece::Tee => rest = rest.strip_prefix(['T', 't', ' '])?,
+                // Fixed widths, as otherwise `%Y%m%d` would have several readings.
                 Piece::Part(part) => {
                     let digits = rest.get(..LETTERS[part].1).filter(|text| is_digits(text))?;
                     moment.fields[part] = Some(digits.parse().ok()?);
@@ -269,6 +272,7 @@ fn is_digits(text: &str) -> bool {
 /// text. Digits after the ninth are skipped.
 fn fraction(text: &str) -> Option<(u32, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
+    // Nanoseconds are the finest unit kept. Some services write more digits, which is not an error.
     let digits = text.get(..count.min(9)).filter(|digits| !digits.is_empty())?;
     let nanos: u32 = digits.parse().ok()?;
     Some((nanos * 10u32.pow(9 - digits.len() as u32), &text[count..]))

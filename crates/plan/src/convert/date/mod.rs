@@ -143,6 +143,8 @@ impl Date {
                 return Err(format!("`%{part}` is in one of the forms only").into());
             }
         }
+        // Between a local time and a moment, the offset must be given. Guessing UTC would shift all dates
+        // of a customer in another zone by hours.
         let differs = all().any(|form| form.zoned) && all().any(|form| !form.zoned);
         match (differs, self.zone) {
             (true, None) => {
@@ -189,6 +191,8 @@ impl Convert for Date {
     fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
         let [from, to] = if forward { [0, 1] } else { [1, 0] }.map(|at: usize| &self.sides[at]);
         let to = to.first()?;
+        // Forms are tried in their order, and the first that reads the complete value applies.
+        // `01/02/2024` fits both orders of day and month, so the order in the mapping decides.
         let written = match json.strip_prefix(b"\"").and_then(|json| json.strip_suffix(b"\"")) {
             Some(raw) => {
                 let date = text::decode(std::str::from_utf8(raw).ok()?);
@@ -242,6 +246,7 @@ impl Convert for Date {
                 .iter()
                 .any(|form| form.format.is_some() && form.format == facts.format.as_deref())
         };
+        // Seconds outside the years 0 to 9999 have no date with a year of four digits.
         let numbers = || {
             self.forms(from).iter().any(|form| {
                 form.number && {
@@ -274,6 +279,7 @@ impl Convert for Date {
 
 /// Parses an RFC 3339 timestamp. Returns the seconds since 1970 and the nanoseconds.
 pub fn instant(text: &str) -> Option<(i64, u32)> {
+    // Parsed once, because conditions on dates call this for every message.
     static FORM: LazyLock<Option<Form>> = LazyLock::new(|| Form::parse("rfc3339").ok());
     let moment = FORM.as_ref()?.read_text(text)?;
     Some((moment.epoch()?, moment.nanos))
