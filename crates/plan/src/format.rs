@@ -57,8 +57,8 @@ impl MediaTypes {
             return MediaType::Renamed(to);
         }
         let is_of = |ranges: &[Arc<str>]| ranges.iter().any(|range| media_in_range(essence, range));
-        // A type outside the sender's contract is always an error. One that only the receiver does not
-        // declare may pass, if the account's options permit it.
+        // A type outside the sender's contract is always an error. A reply may still have a type that only
+        // the sender declares, because clients read the type from the header; a request may not.
         match (is_of(&self.from), is_of(&self.to)) {
             (false, _) => MediaType::Foreign,
             (true, true) => MediaType::Same,
