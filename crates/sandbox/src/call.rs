@@ -33,6 +33,7 @@ impl Call<'_> {
     /// resource, hence `None`.
     pub fn id(&self, index: usize) -> Option<Id> {
         let text = self.segments.get(index)?;
+        // `parse` would accept `+7`, which is another path than `7`.
         if text.bytes().all(|b| b.is_ascii_digit()) { text.parse().ok() } else { None }
     }
 
@@ -120,6 +121,7 @@ pub fn parameters(query: &str) -> impl Iterator<Item = (String, String)> + '_ {
     })
 }
 
+// `+` first: in a query of a form it means a space, while `%2B` is a literal plus.
 fn percent_decode(text: &str) -> String {
     percent_decode_str(&text.replace('+', " ")).decode_utf8_lossy().into_owned()
 }

@@ -19,6 +19,7 @@ pub struct Wall {
 impl Wall {
     /// Returns milliseconds since the Unix epoch, including the offset.
     pub fn now_ms(&self) -> i64 {
+        // A clock set before 1970 counts as its start. The sandbox has no use for an error here.
         let real = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |d| d.as_millis() as i64);
         real.saturating_add(self.moved_ms.load(Ordering::Relaxed))
     }

@@ -79,6 +79,8 @@ async fn respond(
     };
     let path = parts.uri.path();
     if let Some(below) = path.strip_prefix("/_sandbox") {
+        // Control calls skip the log and the faults. A test could otherwise not remove a rule that resets
+        // every connection, and would find its own calls among those of the gateway.
         let segments: Vec<&str> = below.split('/').filter(|segment| !segment.is_empty()).collect();
         let query = parts.uri.query().unwrap_or_default();
         return Ok(write_answer(
@@ -96,6 +98,7 @@ async fn respond(
     for action in &actions {
         match action {
             Action::Delay { ms } => tokio::time::sleep(Duration::from_millis(*ms)).await,
+            // The log entry gets no status, because the service does not handle the call.
             Action::Reset { when: When::Before } => return abort(&reset),
             _ => {}
         }
@@ -110,6 +113,8 @@ async fn respond(
     if let Some(number) = number {
         shared.log().set_status(number, answer.status.as_u16());
     }
+    // After the differences, so that both can apply to one answer. The log has the status already, because
+    // a cut or slow body does not change it.
     let (answer, manner) = spoil(answer, &actions).await;
     if actions.iter().any(|action| matches!(action, Action::Reset { when: When::After })) {
         return abort(&reset);
@@ -130,6 +135,7 @@ async fn read_body(body: Incoming) -> io::Result<Option<Bytes>> {
 }
 
 fn abort(reset: &ResetFlag) -> io::Result<Response<Body>> {
+    // The flag must be set before the error, because the error drops the connection, which reads it.
     reset.store(true, Ordering::Relaxed);
     Err(io::Error::from(io::ErrorKind::ConnectionReset))
 }
@@ -160,6 +166,7 @@ impl<'a> Address<'a> {
             "oauth" => Side::Oauth,
             _ => Side::Other,
         };
+        // Decoded after splitting: `%2F` in an id belongs to the id.
         let mut segments: Vec<Cow<'a, str>> =
             segments.map(|segment| percent_decode_str(segment).decode_utf8_lossy()).collect();
         let mut company = None;
@@ -189,6 +196,7 @@ fn oauth(shared: &Shared, parts: &Parts, address: &Address<'_>, body: &[u8]) -> 
     match address.segments.as_slice() {
         [page] if page == "authorize" => {
             let query = parts.uri.query().unwrap_or_default();
+            // The vault before the state, as everywhere else. The opposite order could deadlock.
             let (mut vault, state) = (shared.vault_mut(), shared.lock_state());
             authorize::answer(&mut vault, &state, client_id, &parts.method, query, body, now_ms)
         }
@@ -209,6 +217,7 @@ fn operate(
 ) -> Result<Answer, Failure> {
     let table = if address.side == Side::V3 { v3::ENDPOINTS } else { v2::ENDPOINTS };
     let endpoint = find(table, &parts.method, &address.segments)?;
+    // The path is checked before the token, so that a wrong path answers 404 or 501 even without a token.
     let caller = authenticate(shared, parts, address.side)?;
     let call = |company| Call {
         side: address.side,
@@ -249,6 +258,8 @@ fn authenticate(shared: &Shared, parts: &Parts, side: Side) -> Result<Id, Failur
         scheme.eq_ignore_ascii_case("bearer").then(|| token.trim())
     };
     let token = match side {
+        // A malformed `X-Authorization` is an error. It must not fall back to a valid `Authorization`, or
+        // a client would not notice that the wrong field is read.
         Side::V2 if parts.headers.contains_key(X_AUTHORIZATION) => bearer(X_AUTHORIZATION),
         _ => bearer(AUTHORIZATION),
     };
@@ -281,6 +292,7 @@ fn language(parts: &Parts) -> Lang {
 fn refusal(failure: Failure, lang: Lang) -> Answer {
     let mut answer = Answer::json_bytes(failure.status, failure.body(lang));
     answer.resource = "error";
+    // A 401 answer must have a challenge (RFC 9110, section 15.5.2).
     if failure.status == StatusCode::UNAUTHORIZED {
         answer.headers.insert(WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
@@ -322,11 +334,14 @@ async fn spoil(mut answer: Answer, actions: &[Action]) -> (Answer, Manner) {
     for action in actions {
         match action {
             Action::Truncate { bytes } => manner = Manner::Truncated(*bytes),
+            // A chunk of zero bytes would never finish the body.
             Action::Drip { bytes, every_ms } => {
                 manner = Manner::Dripping((*bytes).max(1), Duration::from_millis(*every_ms));
             }
             Action::Endless {} => manner = Manner::Endless,
             Action::InvalidJson {} => {
+                // Half of a short body may be valid JSON, such as `1` of `12`. The appended bytes make it
+                // invalid in every case.
                 let half = answer.body.len() / 2;
                 answer.body.truncate(half);
                 answer.body.extend_from_slice(b"\x00}{,\"");

@@ -108,6 +108,8 @@ impl Sandbox {
     /// # Errors
     /// Fails if the address cannot be bound, or if the state file cannot be read or written.
     pub async fn start(options: Options) -> io::Result<Sandbox> {
+        // Bound before the state is built, so that a port in use is reported without waiting for the large
+        // state.
         let listener = TcpListener::bind(options.listen).await?;
         let address = listener.local_addr()?;
         // Building the large state is CPU-bound and must not block the async runtime.
@@ -223,6 +225,7 @@ impl Shared {
     fn keep_log(&self, keep: usize) {
         let mut log = self.log();
         log.keep(keep);
+        // Stored while the lock is held, so that two calls cannot leave a flag that contradicts the log.
         self.keeps_log.store(log.is_kept(), Ordering::Relaxed);
     }
 
@@ -237,12 +240,15 @@ impl Shared {
     fn change_faults<T>(&self, change: impl FnOnce(&mut Faults) -> T) -> T {
         let mut faults = self.faults();
         let result = change(&mut faults);
+        // Release pairs with the acquire of `strike`: a request that starts after the control call's
+        // answer sees the rule. Tests add a rule and call at once.
         self.has_faults.store(!faults.is_empty(), Ordering::Release);
         result
     }
 
     /// Returns the faults that apply to a call.
     fn strike<S: AsRef<str>>(&self, side: Side, method: &::http::Method, segments: &[S]) -> Vec<Action> {
+        // Measurements run without rules, and one lock for all requests would limit the throughput.
         if !self.has_faults.load(Ordering::Acquire) {
             return Vec::new();
         }
@@ -296,6 +302,7 @@ impl Shared {
                 _ => {}
             }
         }
+        // Reset before the vault is built, because the seeded tokens expire relative to the clock.
         self.wall.reset();
         let (state, vault, credentials) = fresh(&options, &self.wall)?;
         *self.vault_mut() = vault;
@@ -316,6 +323,7 @@ fn fresh(options: &Options, wall: &Wall) -> io::Result<(State, Vault, Credential
     let expires_in = options.expires_in.as_secs();
     let file = options.state_file.clone();
     let mut vault = Vault::open(options.seed, &credentials, file, wall.now_ms(), expires_in)?;
+    // Set from the options even after loading a file, which contains tokens but no switches.
     vault.rotate = options.rotate_refresh;
     vault.detect_reuse = options.detect_reuse;
     vault.redirect_uris.clone_from(&options.redirect_uris);

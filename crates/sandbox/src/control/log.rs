@@ -51,6 +51,7 @@ pub struct Shown<'a> {
 impl Log {
     /// Adds a request and returns its number, which [`Log::answered`] takes.
     pub fn enter(&mut self, method: &Method, target: &str, headers: HeaderMap, body: Bytes) -> u64 {
+        // Counted even without a log, so that numbers remain unique when it is enabled again.
         self.total += 1;
         if self.keep > 0 {
             if self.entries.len() >= self.keep {
@@ -77,6 +78,7 @@ impl Log {
 
     /// Sets the maximum number of entries; 0 disables the log.
     pub fn keep(&mut self, keep: usize) {
+        // The bound protects a long load test from filling the memory with requests.
         self.keep = keep.min(1_000_000);
         while self.entries.len() > self.keep {
             self.entries.pop_front();

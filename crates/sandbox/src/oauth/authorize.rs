@@ -57,6 +57,9 @@ pub fn answer(
     now_ms: i64,
 ) -> Answer {
     let ask = match *method {
+        // A link must not approve the app: without this, any page could embed an address with
+        // `decision=approve` and act for the user who is logged in (RFC 6749, section 10.12).
+        // `auto_approve` is the exception for tests, and applies to links only.
         Method::GET => Ask { decision: None, ..Ask::parse(query) },
         Method::POST => Ask { auto_approve: false, ..Ask::parse(&String::from_utf8_lossy(body)) },
         _ => {
@@ -99,6 +102,7 @@ fn logged_in<'s>(state: &'s State, login: Option<&str>) -> Option<&'s Agent> {
 fn approve(vault: &mut Vault, ask: &Ask, agent: Id, now_ms: i64) -> Answer {
     match vault.code(agent, &ask.redirect_uri, now_ms) {
         Ok(code) => back(ask, &[("code", &code)]),
+        // The redirect target is verified, so the app may get the error (RFC 6749, section 4.1.2.1).
         Err(_) => back(ask, &[("error", "server_error")]),
     }
 }
@@ -108,7 +112,10 @@ fn back(ask: &Ask, result: &[(&str, &str)]) -> Answer {
     let mut address = ask.redirect_uri.clone();
     let state = ask.state.as_deref().map(|state| ("state", state));
     for (name, value) in result.iter().copied().chain(state) {
+        // A registered redirect URI may have a query of its own, which must be retained (RFC 6749, section
+        // 3.1.2).
         let joint = if address.contains('?') { '&' } else { '?' };
+        // `state` is opaque and must come back unchanged, so all reserved characters are escaped.
         let value = utf8_percent_encode(value, NON_ALPHANUMERIC);
         write!(address, "{joint}{name}={value}").expect("a String takes every write");
     }

@@ -73,6 +73,8 @@ fn grant(
     body: &[u8],
     now_ms: i64,
 ) -> Result<Issued, Refusal> {
+    // RFC 6749 prescribes a form. The document of this service prescribes JSON, so a gateway that sends
+    // the standard form has to fail here.
     if !is_json(headers) {
         let description = "The token endpoint takes a JSON body with Content-Type application/json.";
         return Err(refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, "invalid_request", description));
@@ -82,6 +84,7 @@ fn grant(
     };
     let grant_type = field(&body, "grant_type")?;
     let (id, secret) = (field(&body, "client_id")?, field(&body, "client_secret")?);
+    // One message for both, so that a caller cannot find out valid client ids.
     if id != app.client_id || secret != app.client_secret {
         let description = "The client is unknown or its secret is wrong.";
         return Err(refuse(StatusCode::UNAUTHORIZED, "invalid_client", description));
@@ -95,6 +98,8 @@ fn grant(
             return Err(refuse(StatusCode::BAD_REQUEST, "unsupported_grant_type", description));
         }
     };
+    // A failure to write the file is not the client's fault. `invalid_grant` would make a gateway discard
+    // a refresh token that is still valid.
     let issued = issued.map_err(|error| {
         refuse(
             StatusCode::INTERNAL_SERVER_ERROR,

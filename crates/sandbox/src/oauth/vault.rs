@@ -114,6 +114,7 @@ impl Vault {
         let revoked = std::mem::take(&mut vault.book.revoked_v2);
         vault.v2.retain(|token, _| !revoked.contains(token));
         vault.book.revoked_v2 = revoked;
+        // Written at once, so that an unwritable path fails at the start and not at the first refresh.
         vault.save()?;
         Ok(vault)
     }
@@ -159,6 +160,7 @@ impl Vault {
             self.save()?;
             return Ok(Err(Refused::Spent));
         }
+        // Checked after the reuse: a stolen code is often tried late, and must still revoke the tokens.
         if entry.expires_ms <= now_ms {
             return Ok(Err(Refused::Expired));
         }
@@ -190,6 +192,7 @@ impl Vault {
             }
             return Ok(Err(Refused::Spent));
         }
+        // The spent token stays in the book, in order to distinguish its second use from an unknown token.
         let refresh_token = if self.rotate {
             if let Some(entry) = self.book.refresh.get_mut(token) {
                 entry.spent = true;
@@ -205,11 +208,13 @@ impl Vault {
 
     fn new_refresh(&mut self, agent: Id, family: u64) -> String {
         let token = self.next("refresh");
+        // The family passes to the successor, so that a revocation reaches every token of the grant.
         self.book.refresh.insert(token.clone(), Refresh { agent, family, spent: false });
         token
     }
 
     fn issue(&mut self, agent: Id, family: u64, refresh_token: String, now_ms: i64) -> Issued {
+        // Above the bound only, because the scan is linear and load tests refresh often.
         if self.book.access.len() > ACCESS_SOFT_MAX {
             self.book.access.retain(|_, access| access.expires_ms > now_ms);
         }
@@ -268,6 +273,7 @@ impl Vault {
 
     fn save(&self) -> io::Result<()> {
         let Some(file) = &self.file else { return Ok(()) };
+        // In the same directory, because a rename is atomic only within one file system.
         let beside = file.with_extension("new");
         fs::write(&beside, serde_json::to_vec(&self.book)?)?;
         // The rename is atomic, so a crash never leaves a partial file.
@@ -279,6 +285,7 @@ impl Book {
     fn of_credentials(credentials: &Credentials, expires_ms: i64) -> Book {
         let mut book = Book::default();
         for account in &credentials.accounts {
+            // Seeded tokens were not issued by a grant, so each account forms a family of its own.
             let (agent, family) = (account.agent_id, account.agent_id);
             book.access.insert(account.access_token.clone(), Access { agent, family, expires_ms });
             book.refresh.insert(account.refresh_token.clone(), Refresh { agent, family, spent: false });
@@ -296,6 +303,7 @@ fn load(file: &Path) -> io::Result<Option<Book>> {
 }
 
 fn seconds_ms(seconds: u64) -> i64 {
+    // A quarter of the range leaves space for the sum with the present time.
     i64::try_from(seconds.saturating_mul(1000)).unwrap_or(i64::MAX / 4)
 }
 

@@ -84,6 +84,8 @@ pub fn build(seed: u64, size: Size) -> State {
         Size::Small => (90, 130),
         Size::Large => (100_000, 100_000),
     };
+    // The order of the rolls is part of the data: an additional roll changes all records after it, and the
+    // texts that tests expect.
     let mut roll = Roll::new(seed);
     let agents = agents(&mut roll);
     let mut next_message = 100_001;
@@ -167,6 +169,7 @@ struct Numbers {
 }
 
 fn company(place: usize, seed: u64, agents: &[Agent], numbers: Numbers, next_message: &mut Id) -> Company {
+    // A generator per company, so that the size of the first does not change the people of the second.
     let mut roll = Roll::new(seed ^ (place as u64 + 1).rotate_left(48));
     let (id, name) = COMPANIES[place];
     let mut company = Company {
@@ -355,6 +358,7 @@ fn chat(
     // All messages must be older than the start of the clock.
     let pace = (60 + roll.below(600) as i64).min((START - created_at) / (i64::from(count) + 2)).max(1);
     let first_id = if id == WIDE_IDS_CHAT { WIDE_IDS_FROM } else { *next_message };
+    // Advanced for the wide ids too, so that all other chats have the same ids as without them.
     *next_message += u64::from(count);
     let unread = if situation == Situation::Finishing || count < 4 { 0 } else { roll.below(3) as u32 };
     let last_at = created_at + i64::from(count - 1) * pace;
@@ -377,6 +381,7 @@ fn chat(
     let closed = situation == Situation::Finishing;
     Chat {
         id,
+        // The first contact has at least ten chats, enough for timelines and for filters by contact.
         contact: if at < 40 && at.is_multiple_of(4) {
             company.contact_base
         } else {

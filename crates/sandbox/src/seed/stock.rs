@@ -83,6 +83,8 @@ pub fn text(place: u16, number: u32, name: &str) -> Cow<'static, str> {
 /// Returns the seeded message at a position. The first one records the start of the chat, the
 /// latest `unread` ones are from the contact, and the others form a conversation.
 pub fn message(seeded: &Seeded, at: u32) -> Message {
+    // From the position alone: any page of a long chat is computed without the messages before it, and the
+    // large state does not hold a million texts.
     let roll = mix(seeded.seed ^ seeded.chat.rotate_left(32) ^ u64::from(at));
     let number = (roll >> 40) as u32 % 90_000 + 10;
     let sent_at = seeded.from_at + i64::from(at) * seeded.pace;

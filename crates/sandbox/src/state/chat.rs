@@ -38,6 +38,7 @@ impl Situation {
 
     /// Returns the situation with this name, if callers may request it.
     pub fn parse_requested(name: &str) -> Option<Situation> {
+        // Finishing has a call of its own, which also sets the time and the timeline.
         Situation::by_name(name).filter(|situation| *situation != Situation::Finishing)
     }
 }
@@ -135,6 +136,7 @@ fn id(wanted: Option<i64>) -> Option<Option<Id>> {
 
 fn channels(company: &Company, name: &str) -> u32 {
     let called = company.channels.iter().enumerate().filter(|(_, channel)| channel.kind.is_called(name));
+    // A bit set, because `whatsapp` means two kinds, and matching runs for every chat of a large company.
     called.fold(0, |bits, (place, _)| bits | 1 << place)
 }
 

@@ -196,6 +196,7 @@ impl Messages {
 
     /// Marks all messages of the contact as read.
     pub fn read_all(&mut self, now: i64) {
+        // The first time remains, since a message is read only once.
         self.read_at.get_or_insert(now);
         for message in self.written.iter_mut().filter(|m| m.from == Party::Contact) {
             message.read_at.get_or_insert(now);

@@ -190,6 +190,7 @@ impl Company {
         if let Some(email) = &contact.email {
             enter(&mut self.by_email, email.to_lowercase(), at);
         }
+        // Both numbers lead to the contact: a caller does not know in which field a number was stored.
         for number in [&contact.phone, &contact.mobile].into_iter().flatten() {
             enter(&mut self.by_phone, digits(number), at);
         }
@@ -213,6 +214,8 @@ impl Company {
 
 fn enter(index: &mut HashMap<Box<str>, Vec<u32>>, key: String, at: u32) {
     let places = index.entry(key.into_boxed_str()).or_default();
+    // Sorted, so that lists have the order of ids, and without duplicates: phone and mobile are often
+    // equal.
     if let Err(place) = places.binary_search(&at) {
         places.insert(place, at);
     }

@@ -50,6 +50,7 @@ impl State {
     /// Writes a message into a chat and returns its position.
     pub fn post(&mut self, company: usize, chat: Id, draft: Draft) -> usize {
         let (id, now) = (self.next_message, self.now);
+        // One counter for all chats, so that the id of a message is unique.
         self.next_message += 1;
         let Some(chat) = self.companies[company].chat_mut(chat) else { return 0 };
         chat.updated_at = now;
@@ -85,6 +86,8 @@ impl State {
         if let Some(chat) = self.companies[company].chat_mut(chat) {
             chat.unread = 0;
             chat.messages.read_all(now);
+            // Counted even if nothing was unread: a test of retries has to see that the call arrived
+            // twice.
             self.effects.count("read", chat.id);
         }
     }
@@ -125,8 +128,10 @@ impl State {
         }
         chat.agent = Some(agent);
         chat.situation = Situation::InChat;
+        // An agent takes over from both: the chat leaves the queue, and its flow ends.
         chat.queue_number = None;
         chat.flow = None;
+        // The first attendance remains, so that a transfer does not change the waiting time.
         chat.attended_at.get_or_insert(now);
     }
 
@@ -170,6 +175,7 @@ impl State {
 
     fn stand_in_queue(&mut self, company: usize, chat: Id) {
         let number = self.companies[company].next_queue_number;
+        // Numbers are never reused. A chat that returns to the queue goes to its end.
         self.companies[company].next_queue_number += 1;
         let chat = self.chat_mut(company, chat);
         chat.situation = Situation::WaitForChat;
@@ -318,6 +324,7 @@ impl State {
             deleted: false,
             messages: Messages::none(),
         });
+        // Appending keeps the list sorted, which the binary search of `delete_chat` relies on.
         book.listed_chats.push(at);
         let kind = book.channels[beginning.channel as usize].kind;
         if let Some(contact) = book.contact_mut(beginning.contact) {
@@ -363,6 +370,7 @@ impl State {
     pub fn reopen(&mut self, company: usize, chat: Id, by: Id) {
         let entry = self.chat_mut(company, chat);
         entry.closed_at = None;
+        // Not the earlier situation, which `close` replaced.
         entry.situation = if entry.agent.is_some() { Situation::InChat } else { Situation::Auto };
         self.occur(company, chat, Party::Agent(by), "chat.reopened", "reopened the chat".to_owned());
         self.mark(company, chat, by, Mark::Reopened);
@@ -416,6 +424,8 @@ impl State {
         let now = self.now;
         let book = &mut self.companies[company];
         let at = (id - book.contact_base) as u32;
+        // The keys of the indexes derive from the fields, so the entries can only be found before the
+        // change.
         book.unindex_contact(at);
         let contact = &mut book.contacts[at as usize];
         apply(contact, edit);
@@ -456,6 +466,7 @@ impl State {
     /// invitation.
     pub fn accept(&mut self, company: usize, email: &str) -> Option<Id> {
         let invitation = self.companies[company].invitations.remove(&email.to_lowercase())?;
+        // Consecutive ids are an invariant: `State::agent` computes the index from the id.
         let id = self.agents.last().map_or(1, |agent| agent.id + 1);
         let name = invitation.email.split('@').next().unwrap_or_default().replace(['.', '_'], " ");
         self.agents.push(Agent {
@@ -525,6 +536,7 @@ fn apply(contact: &mut Contact, edit: &ContactEdit<'_>) {
     if let Some(name) = edit.name {
         contact.name = name.to_owned();
     }
+    // `name` cannot be absent, so an empty one is kept as a text.
     for (field, given) in [
         (&mut contact.email, edit.email),
         (&mut contact.phone, edit.phone),

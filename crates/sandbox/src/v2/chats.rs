@@ -98,6 +98,7 @@ fn department(company: &Company, fields: &Fields) -> Result<Option<Id>, Failure>
 
 /// Returns the contact with this email address, or else with this phone number.
 fn find_contact(company: &Company, email: &str, phone: &str) -> Option<Id> {
+    // An empty address or number is no key, or all contacts without one would be the same person.
     let by_email = company.by_email.get(email.to_lowercase().as_str()).filter(|_| !email.is_empty());
     let by_phone = company.by_phone.get(digits(phone).as_str()).filter(|_| !digits(phone).is_empty());
     let place = by_email.and_then(|places| places.first()).or(by_phone.and_then(|places| places.first()))?;
@@ -108,6 +109,7 @@ pub fn close(state: &mut State, call: &Call<'_>) -> Outcome {
     let ask = call.fields()?.boolean("sendFeedback")?.unwrap_or(false);
     let chat = call.chat(state)?;
     let (id, open) = (chat.id, chat.is_open());
+    // A repeated call succeeds without a second effect, so that clients can retry it.
     if open {
         if ask {
             state.ask_rating(call.company, id);

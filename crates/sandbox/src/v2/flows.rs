@@ -19,6 +19,7 @@ pub fn exec(state: &mut State, call: &Call<'_>) -> Outcome {
     let variables = fields.object("variables")?.unwrap_or(&none);
     let channel = fields.text("uuid")?.map(|uuid| channel(company, uuid)).transpose()?;
 
+    // Newest first, since a contact may have several open chats on different channels.
     let open = contact.chats.iter().rev().filter_map(|id| company.chat(*id)).find(|chat| {
         chat.is_open()
             && channel.is_none_or(|channel| chat.channel == channel)

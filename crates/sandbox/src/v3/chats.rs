@@ -20,6 +20,8 @@ pub fn list(state: &State, call: &Call<'_>) -> Outcome {
     let (customer, skip) = (call.integer_parameter("customer")?, call.skip()?);
     let chats: Vec<_> = match (query.filter(company), customer) {
         (None, _) => Vec::new(),
+        // Without a filter, the first entry of a page is found by its index, so that a deep page costs no
+        // more than the first one.
         (Some(filter), None) if filter.admits_all() => company.chats_newest_first(skip).take(PAGE).collect(),
         (Some(filter), None) => {
             company.chats_newest_first(0).filter(|chat| filter.admits(chat)).skip(skip).take(PAGE).collect()
@@ -114,6 +116,7 @@ pub fn mark_read(state: &mut State, call: &Call<'_>) -> Outcome {
     let chat = call.chat(state)?;
     let others =
         chat.agent.is_some_and(|agent| agent != call.caller) && chat.second_agent != Some(call.caller);
+    // Managers and administrators supervise the chats of others; plain agents may only read their own.
     if others && call.agent(state)?.role == Role::Agent {
         return Err(Failure::new(StatusCode::FORBIDDEN, Reason::ChatForbidden));
     }
