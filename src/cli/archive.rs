@@ -125,6 +125,7 @@ async fn fill(
         return Err(VerbError::Usage(format!("the client {} is revoked or damaged", args.client)));
     }
     let owner = owner(&client, None);
+    // Read once. A harvest that was interrupted continues at its page, and a finished one is skipped.
     let begun_before = store.harvests(Some(&client.id)).await?;
     let mut ended = Vec::new();
     for (at, harvest) in chosen(pack.as_ref(), &args.harvests)? {

@@ -81,12 +81,15 @@ async fn manage(args: BrownoutArgs) -> Result<(), VerbError> {
         BrownoutVerb::Add(args) => {
             let yes = args.yes;
             let new = new(args);
+            // An empty list means all. A forgotten option must not stop every client, so this needs a word
+            // of its own.
             if new.is_for_all() && !new.everything {
                 return Err(VerbError::Usage(
                     "say what is turned away: --operation, --client, or --everything".to_owned(),
                 ));
             }
             let usage = Usage::new(opened.store.clone()).list().await?;
+            // Printed before the question, so that the decision is made with the affected clients in view.
             let reach = retirement.preview(&new, &usage).await?;
             eprintln!("Reach: {reach}.");
             if new.everything && !yes {
@@ -111,6 +114,7 @@ async fn manage(args: BrownoutArgs) -> Result<(), VerbError> {
 fn new(args: AddBrownoutArgs) -> NewBrownout {
     let from_ms = args.from.map_or_else(|| Clock::machine().unix_ms(), DateOrTime::unix_ms);
     let lasts = args.duration.map(|time| i64::try_from(time.0.as_millis()).unwrap_or(i64::MAX));
+    // clap requires one of the two, so the default is never used.
     let until_ms = match (args.until, lasts) {
         (Some(until), _) => until.unix_ms(),
         (None, lasts) => from_ms.saturating_add(lasts.unwrap_or_default()),

@@ -235,6 +235,7 @@ async fn manage(args: ClientArgs) -> Result<(), VerbError> {
     };
     let registry = Registry::new(opened.store.clone(), endpoint);
     if args.store.file().is_some() {
+        // Without the names, `list` could not report the clients that have left the configuration.
         let configured = args.store.configuration()?.clients;
         registry.set_configured(configured.into_iter().map(|client| client.name.value));
     }
@@ -328,6 +329,7 @@ async fn check_sides(args: &ClientArgs) -> Result<(), VerbError> {
         ClientVerb::Credential(credential) => vec![&credential.credential.side],
         _ => Vec::new(),
     };
+    // Without a configuration there is no pack that defines the sides.
     if named.is_empty() || args.store.file().is_none() {
         return Ok(());
     }
@@ -360,6 +362,7 @@ fn new_client(args: AddClientArgs) -> Result<NewClient, VerbError> {
 
 /// Prints a generated token. This is the only time that it is shown.
 fn show_added(format: Format, done: &str, added: &AddedClient) {
+    // Present only if it was generated here. A given token is known to the caller and is not printed.
     let token = added.token.as_ref().map(|token| token.expose().as_str());
     format.print(&json!({ "client": added.client, "token": token }), || {
         let token = token.map(|token| format!("\nToken (shown this once): {token}")).unwrap_or_default();
@@ -400,6 +403,7 @@ fn standing(client: &ClientInfo) -> String {
     let ends = if grant.expired { "token ended" } else { "token until" };
     let until = grant.expires_at.as_deref().map(|at| format!("  {ends} {at}")).unwrap_or_default();
     let reason = grant.reason.as_deref().map(|why| format!("  ({why})")).unwrap_or_default();
+    // A client with fixed credentials needs no grant, so its absence is no news.
     let is_used = grant.state != GrantState::Unconnected || client.credentials.is_empty();
     let grant = is_used.then(|| format!("{}{reason}{until}", grant.state.name()));
     let credentials = client.credentials.iter().map(|credential| {

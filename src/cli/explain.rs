@@ -76,6 +76,7 @@ fn event(pack: &Pack, name: &str, args: &ExplainArgs) -> Result<String, ExitCode
     }
     let body = args.read_body()?;
     let mut said = String::new();
+    // A name can be that of a sent event and of a delivered one; both are printed.
     for route in found {
         said.push_str(&plan::explain_event(pack, events, route));
         if let (Some(body), Some(told)) = (&body, route.delivered()) {
@@ -109,6 +110,7 @@ struct RequestTarget {
 /// Describes the first step of a request with this body, with the pack's default settings.
 fn first_step(pack: &Arc<Pack>, at: RequestTarget, body: Vec<u8>) -> String {
     let settings = Settings::new(pack, &Value::Object(Object::new())).unwrap_or_default();
+    // The configuration is unknown here. Required settings are absent, and the output names them.
     let missing = settings.missing(pack).join(", ");
     let request = Request { path: at.values, query: at.query, body: body.into(), ..Request::default() };
     let mut run =

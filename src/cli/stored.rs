@@ -123,6 +123,8 @@ impl StoreArgs {
 
     async fn open_as(&self, missing: MissingStore) -> Result<OpenedStore, VerbError> {
         let config = self.config.as_deref().map(load_config).transpose()?;
+        // An option takes precedence over the file, so that a copy of a store can be inspected with the
+        // same file.
         let url = match (&self.store, &config) {
             (Some(url), _) => url.as_str(),
             (None, Some(config)) => config.store.as_str(),
@@ -136,6 +138,7 @@ impl StoreArgs {
         let keys = KeyRing::parse(&keys).map_err(VerbError::Key)?;
         let store = Store::open(url, keys, Clock::machine(), missing).await;
         let store = store.map(|store| store.by(&self.author()));
+        // Only the masked address is displayed: the URL may contain a password.
         let address =
             || url.parse::<config::StoreUrl>().map_or_else(|_| "the store".to_owned(), |url| url.to_masked());
         let store =
@@ -204,6 +207,7 @@ impl OpenedStore {
 
 /// Returns the name of the operating system's user, or its number if `/etc/passwd` lacks it.
 pub fn system_user() -> String {
+    // From the user id, because `$USER` is absent in many containers and outdated after `su`.
     let uid = rustix::process::getuid().as_raw().to_string();
     let users = std::fs::read_to_string("/etc/passwd").unwrap_or_default();
     let name = users.lines().find_map(|line| {
@@ -273,6 +277,7 @@ impl SecretRef {
             SecretRef::Stdin => read_line()?,
         };
         let text = Secret::new(text);
+        // Files and here-documents usually end with a line break, which is not part of a token.
         let trimmed = text.expose().trim();
         if trimmed.is_empty() {
             Err(VerbError::Usage("the secret is empty".to_owned()))
@@ -306,6 +311,7 @@ impl VerbError {
     /// Returns 2 for errors that the caller can correct on the command line, 3 for others.
     fn exit_code(&self) -> u8 {
         match self {
+            // Exit code 2 means that the command cannot succeed as given, so that scripts do not retry it.
             VerbError::Usage(_) | VerbError::Key(_) | VerbError::OAuth(_) | VerbError::Start(_) => 2,
             VerbError::Run(_) => COULD_NOT_RUN,
             VerbError::Refused(refusal) | VerbError::OpenStore { error: refusal, .. } => {
@@ -333,6 +339,8 @@ pub fn block_on(verb: impl Future<Output = Result<(), VerbError>>) -> ExitCode {
 
 /// Runs a verb that determines its own exit code.
 pub fn block_on_verdict(verb: impl Future<Output = Result<ExitCode, VerbError>>) -> ExitCode {
+    // One thread suffices for a verb, and the pool of a machine with many cores would take longer to
+    // start.
     let runtime = match tokio::runtime::Builder::new_current_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(COULD_NOT_RUN, format_args!("error: cannot start: {error}")),

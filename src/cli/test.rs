@@ -50,6 +50,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ExitCode> {
         Format::Json => format!("{:#}\n", to_json(pack, &report)),
     };
     print!("{said}");
+    // After the report, so that it is complete even if a file cannot be written.
     if args.bless {
         let built_in = "the pack that is built in cannot be filled in: name a folder";
         let folder = args.pack.folder().ok_or_else(|| fail(COULD_NOT_RUN, built_in))?;

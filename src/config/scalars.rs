@@ -46,6 +46,7 @@ impl FromStr for ByteSize {
             .find_map(|(name, unit)| Some((text.strip_suffix(name)?.trim_end(), *unit)))
             .unwrap_or((text, 1));
         let number = parse_digits(digits).ok_or(expected)?;
+        // A wrapped product would turn a huge limit into a tiny one.
         let bytes = number.checked_mul(unit);
         Ok(ByteSize(bytes.ok_or_else(|| format!("`{text}` is more than can be counted"))?))
     }
@@ -53,6 +54,7 @@ impl FromStr for ByteSize {
 
 impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        // Zero is a multiple of every unit, and `0GiB` would be an odd spelling for it.
         match SIZE_UNITS.iter().find(|(_, unit)| self.0 != 0 && self.0.is_multiple_of(*unit)) {
             Some((name, unit)) => write!(f, "{}{name}", self.0 / unit),
             None => write!(f, "{}", self.0),
@@ -97,6 +99,7 @@ impl fmt::Display for Period {
 
 /// Parses ASCII digits only: no sign, underscore or empty text.
 pub(super) fn parse_digits(text: &str) -> Option<u64> {
+    // `u64::from_str` accepts a leading `+`.
     let is_number = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     is_number.then(|| text.parse().ok()).flatten()
 }
@@ -105,6 +108,8 @@ pub(super) fn parse_digits(text: &str) -> Option<u64> {
 /// any free port.
 pub(super) fn address(text: &str) -> Result<SocketAddr, ScalarError> {
     text.parse().map_err(|_| {
+        // `:8080` and `localhost:8080` are common in other programs. The message repeats the port, so that
+        // it can be copied into the file.
         match text
             .strip_prefix(':')
             .or_else(|| text.strip_prefix("localhost:"))
@@ -121,6 +126,7 @@ pub(super) fn address(text: &str) -> Result<SocketAddr, ScalarError> {
 
 /// Parses a network such as `10.0.0.0/8`, or a single address.
 pub(super) fn network(text: &str) -> Result<IpNet, ScalarError> {
+    // A single address is a network of one host: most lists of proxies name hosts.
     let one = || text.parse::<IpAddr>().map(IpNet::from).ok();
     let network = text.parse().ok().or_else(one);
     Ok(network.ok_or("expected an address or a network, such as `10.0.0.7` or `10.0.0.0/8`")?)
@@ -165,6 +171,7 @@ impl WebUrl {
         let origin = address.find("://").map_or(0, |at| at + 3);
         let path = address[origin..].find('/').map_or(address.len(), |at| origin + at);
         let segments = address[path..].split('/');
+        // Webhook addresses of many services contain a secret in the path.
         let segments = segments.map(|segment| if looks_secret(segment) { MASK } else { segment });
         let mut masked = format!("{}{}", &address[..path], segments.collect::<Vec<_>>().join("/"));
         for (at, pair) in query.into_iter().flat_map(|query| query.split('&')).enumerate() {
@@ -177,6 +184,7 @@ impl WebUrl {
 
     /// Returns whether the host is `localhost` or a loopback address.
     pub fn is_loopback(&self) -> bool {
+        // `http` keeps the brackets of an IPv6 host, which `IpAddr` does not parse.
         let host = self.0.host().unwrap_or_default().trim_matches(['[', ']']);
         host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|ip| ip.is_loopback())
     }
@@ -187,12 +195,15 @@ impl FromStr for WebUrl {
 
     fn from_str(text: &str) -> Result<WebUrl, ScalarError> {
         let expected = "expected a URL such as `https://api.example.com/v3`";
+        // `http::Uri` drops a fragment silently, so that a mistake would be hidden.
         if text.contains('#') {
             return Err("a URL here has no fragment (`#…`)".into());
         }
         let uri: http::Uri = text.parse().map_err(|_| expected)?;
         match uri.scheme_str() {
             Some("http" | "https") => {}
+            // The message quotes common schemes only. The text before a colon may also be a secret that
+            // was pasted here.
             Some(other) if is_scheme(other) => {
                 return Err(format!("`{other}` is not supported; use `http` or `https`").into());
             }
@@ -230,6 +241,7 @@ impl StoreUrl {
     pub fn to_masked(&self) -> String {
         let Some((scheme, rest)) = self.0.split_once("://") else { return self.0.clone() };
         let rest = rest.split('?').next().unwrap_or_default();
+        // The last `@`, since a password may contain one that is not escaped.
         match rest.rsplit_once('@') {
             Some((user, host)) => {
                 let user = user.split(':').next().unwrap_or_default();
@@ -248,6 +260,7 @@ impl FromStr for StoreUrl {
         let authority =
             text.split_once("://").map_or("", |(_, rest)| rest.split(['/', '?']).next().unwrap_or(""));
         let hosts = authority.rsplit_once('@').map_or(authority, |(_, hosts)| hosts);
+        // A list of hosts, as libpq permits it, could lead to one that is no longer the primary.
         if text.starts_with("postgres") && hosts.contains(',') {
             return Err("a store has one host; use a name or a proxy that follows the primary".into());
         }
@@ -277,6 +290,7 @@ impl FromStr for DateOrTime {
         if let Ok(moment) = OffsetDateTime::parse(text, &Rfc3339) {
             return Ok(DateOrTime(moment));
         }
+        // Exact widths, as in RFC 3339: `20-12-31` would otherwise be a day of the year 20.
         let mut parts = text.split('-').map(|part| (part.len(), parse_digits(part)));
         let (Some((4, Some(year))), Some((2, Some(month))), Some((2, Some(day))), None) =
             (parts.next(), parts.next(), parts.next(), parts.next())
@@ -317,6 +331,8 @@ impl FromStr for PathPrefix {
             return Ok(PathPrefix(String::new()));
         }
         let segments = text.strip_prefix('/').ok_or("expected a path prefix such as `/v2`")?;
+        // Characters that may be escaped are excluded, as two spellings of one prefix would both have to
+        // match.
         let is_plain = |segment: &str| {
             !segment.is_empty()
                 && segment

@@ -62,6 +62,8 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
     }
     let bench = &visit.parts.workbench;
     let is_bare = ["example", "operation", "recorded"].iter().all(|one| visit.query.get(one).is_empty());
+    // A page without a choice needs the examples only for its list. A link to one of them has to wait,
+    // because the page consists of its result.
     let examples = match is_bare {
         true => bench.examples_within(PATIENCE).await,
         false => bench.examples().await.map(Some),
@@ -113,6 +115,7 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
             Ok(said) => PlaygroundResult::WhatIf(said),
             Err(error) => PlaygroundResult::Fault(error),
         },
+        // A redirect, so that reloading the page does not record again.
         ["record"] => {
             if record_next(visit.parts, visit.who(), 100).await.is_ok() {
                 return AdminResponse::see("/playground#recorded");
@@ -138,6 +141,8 @@ async fn run(visit: &PageContext<'_>, draft: &PlaygroundDraft) -> PlaygroundResu
 
 impl PlaygroundDraft {
     fn from_form(form: &FormFields) -> PlaygroundDraft {
+        // Browsers submit line ends as CRLF, while the files of a pack have LF. Every text would otherwise
+        // count as changed.
         let text = |name: &str| form.get(name).replace("\r\n", "\n");
         PlaygroundDraft {
             method: text("method"),
@@ -162,6 +167,7 @@ impl PlaygroundDraft {
         self.method.clone_from(&example.method);
         self.target.clone_from(&example.target);
         self.headers = example.headers.iter().map(|(name, value)| format!("{name}: {value}\n")).collect();
+        // Bodies that are not JSON are displayed as they are.
         self.body = serde_json::from_str::<Json>(&example.body)
             .map_or_else(|_| example.body.clone(), |body| format!("{body:#}"));
     }
@@ -191,6 +197,8 @@ impl PlaygroundDraft {
         };
         let is_har = har.is_some();
         Ok(DryRunRequest {
+            // A pasted entry takes precedence over a recording, and both over the fields, which may be
+            // left from before.
             request: (self.recorded.is_none() && !is_har).then_some(asked),
             har,
             recorded: self.recorded.filter(|_| !is_har),
@@ -214,6 +222,7 @@ fn page(
         draft.file = ran.route.split(':').next().unwrap_or_default().to_owned();
     }
     let draft = &draft;
+    // 422 instead of 200, so that scripts and tests notice a fault without reading the page.
     let status = match came {
         PlaygroundResult::Fault(_) => StatusCode::UNPROCESSABLE_ENTITY,
         _ => StatusCode::OK,
@@ -621,6 +630,8 @@ impl Printer<'_> {
     }
 
     fn has_room(&mut self) -> bool {
+        // The size of a body is limited by `limits`, which may permit megabytes. A page of that many
+        // elements would stop the browser.
         let has_room = self.lines < LINES_MAX;
         if has_room {
             self.lines += 1
@@ -652,6 +663,7 @@ impl Printer<'_> {
 
 /// Returns the key that links a source to its place on the page.
 fn from_key(root: &str, call: Option<u32>, place: &str) -> String {
+    // Must equal the keys of `json`, from which the script draws the line to the source.
     match (root, call) {
         ("reply", Some(call)) => format!("reply-{call} {place}"),
         ("request", _) => format!("request {place}"),
@@ -660,6 +672,7 @@ fn from_key(root: &str, call: Option<u32>, place: &str) -> String {
 }
 
 fn what_if(said: &WhatIf) -> Markup {
+    // Unknown exchanges count as neither. As unchanged, they would support a mapping that was not tried.
     let judged = said.exchanges.saturating_sub(said.unknown);
     let changed = judged.saturating_sub(said.same);
     html! {
