@@ -69,6 +69,8 @@ impl Conformance<'_> {
             return;
         }
         let resolved = self.types.resolve(ty);
+        // Before the kinds, because `nullable` may come from an alternative or from a reference around the
+        // type.
         if matches!(value, Value::Null) && resolved.nullable {
             return;
         }
@@ -79,6 +81,7 @@ impl Conformance<'_> {
                 if count < array.min_items || array.max_items.is_some_and(|most| count > most) {
                     self.note(place, BreachKind::Length);
                 }
+                // The items are still checked, as their faults are independent of the length.
                 for (at, item) in items.iter().enumerate() {
                     self.value(&array.items, item, &format!("{place}[{at}]"));
                 }
@@ -116,6 +119,8 @@ impl Conformance<'_> {
     fn object(&mut self, object: &Object, value: &Value, place: &str) {
         let Some(members) = value.as_object() else { return };
         let message = self.message;
+        // A `readOnly` property may be required and still absent in a request (OpenAPI 3.0, Schema
+        // Object).
         let is_sent = |field: &Field| message.is_none_or(|message| field.access.is_in(message));
         for field in &object.fields {
             match members.get(&field.name) {
@@ -140,6 +145,7 @@ impl Conformance<'_> {
     }
 
     fn note(&mut self, place: &str, what: BreachKind) {
+        // A list of the wrong type would otherwise report each of its thousand items.
         if self.found.len() < BREACHES_MAX {
             self.found.push(Breach { place: place.to_owned(), what });
         }

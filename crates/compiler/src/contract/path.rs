@@ -72,6 +72,7 @@ impl PathTemplate {
             let again = segment.variables().find(|name| template.variables().any(|other| other == *name));
             let twice =
                 || segment.variables().find(|name| segment.variables().filter(|n| n == name).count() > 1);
+            // A repeated variable would need equal values at both places, which routers do not check.
             if let Some(name) = again.or_else(twice) {
                 return Err(PathFault::Repeated(name.to_owned()));
             }
@@ -156,6 +157,8 @@ impl Segment {
         }
         match text {
             "" => Err(PathFault::EmptySegment),
+            // Clients remove dot segments before they send a request (RFC 3986, section 5.2.4), so such a
+            // path is never requested.
             "." | ".." => Err(PathFault::Dots),
             _ => match text.chars().find(|c| !is_path_char(*c)) {
                 Some(c) => Err(PathFault::Character(c)),
@@ -221,6 +224,8 @@ fn matches_parts(parts: &[SegmentPart], text: &str) -> Option<bool> {
         } else if at + 1 == parts.len() {
             rest = rest.strip_suffix(wanted.as_str())?;
         } else {
+            // Skips one character, because a variable is never empty and the text may begin with the
+            // delimiter.
             let first = rest.chars().next()?.len_utf8();
             rest = rest[first..].split_once(wanted.as_str())?.1;
         }

@@ -368,6 +368,8 @@ impl Types {
     pub(super) fn take_field(&mut self, ty: &mut Type, name: &str) {
         let mut id = None;
         let mut kind = &ty.kind;
+        // The field belongs to the type at the end of the references. Removing it from a copy would leave
+        // the named type unchanged.
         while let TypeKind::Named(reference) = kind {
             id = Some(reference.id);
             kind = &self.by_id(reference.id).ty.kind;
@@ -416,6 +418,7 @@ impl Types {
     fn any_nullable(&self, alternatives: &[Type]) -> bool {
         let mut seen = HashSet::new();
         let mut open: Vec<&Type> = alternatives.iter().collect();
+        // A worklist with visited sets: alternatives can refer to each other, and recursion would not end.
         while let Some(ty) = open.pop() {
             if ty.nullable {
                 return true;
@@ -533,6 +536,8 @@ impl Choice {
                 let found = value(member)?;
                 values.iter().find(|(known, _)| *known == found).map(|(_, at)| *at)
             }
+            // The alternative without a field of its own is the fallback, so it is examined after all
+            // others.
             Test::OwnField(fields) => fields
                 .iter()
                 .position(|field| field.as_deref().is_some_and(&has))

@@ -185,6 +185,7 @@ impl Finding {
     /// Sets the advice, if there is any.
     #[must_use]
     pub fn maybe_help(mut self, help: Option<String>) -> Finding {
+        // Without a new help, an earlier one remains.
         self.help = help.map(Help::Text).or(self.help);
         self
     }
@@ -317,6 +318,8 @@ impl Findings {
     /// only on the text, not on the order of the checks.
     pub fn in_order(&self) -> Vec<&Finding> {
         let mut sorted: Vec<&Finding> = self.all.iter().collect();
+        // Ordered by place, since passes report in their own order, which users should not notice. A type
+        // that is reached on several paths is reported once.
         sorted.sort_by(|a, b| key(a).cmp(&key(b)));
         sorted.dedup();
         sorted

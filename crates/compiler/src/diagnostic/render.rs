@@ -43,6 +43,7 @@ pub fn to_text(sources: &Sources, findings: &Findings, colour: Colour) -> String
 const EXCERPT_BYTES_MAX: usize = 16 * 1024;
 
 fn is_long(sources: &Sources, finding: &Finding) -> bool {
+    // A minified contract is one line of megabytes, and an excerpt would print all of it.
     let places = std::iter::once(finding.span).chain(finding.related.iter().map(|(span, _)| *span));
     let within = |file| {
         let starts = places.clone().filter(|span| span.file == file).map(|span| span.start);
@@ -72,6 +73,8 @@ fn one_line(sources: &Sources, finding: &Finding) -> String {
     };
     let help = finding.help.as_ref().map(|help| format!("; {help}")).unwrap_or_default();
     let (word, code) = (finding.severity.word(), finding.code.number());
+    // Messages quote names of the pack, and a control character in one could change the state of the
+    // terminal.
     printable(&format!("{word}[{code}]: {} ({places}){help}", finding.message))
 }
 
@@ -107,6 +110,7 @@ fn excerpt<'a>(
     label: Option<&'a str>,
     related: impl Iterator<Item = &'a (Span, String)> + Clone,
 ) -> Snippet<'a, Annotation<'a>> {
+    // One excerpt covers all places of the file, so that their order on the screen is that of the file.
     let first = related.clone().map(|(other, _)| other.start).fold(span.start, u32::min);
     let last = related.clone().map(|(other, _)| other.start).fold(span.start, u32::max);
     let (range, line) = sources.lines(span.file, first, last);
@@ -126,6 +130,7 @@ fn excerpt<'a>(
 fn underline_range(text: &str, span: Span, offset: usize) -> std::ops::Range<usize> {
     let local = |at: u32| clamp(text, (at as usize).saturating_sub(offset) as u32);
     let (start, end) = (local(span.start), local(span.end));
+    // A node of many lines is underlined on its first one only, which suffices to find it.
     let first_line = text[start..end].lines().next().unwrap_or("");
     start..start + first_line.trim_end().len()
 }
@@ -179,6 +184,7 @@ fn finding_json(sources: &Sources, finding: &Finding) -> Value {
             })
             .collect();
     }
+    // Present even if empty, so that a tool need not distinguish absent and empty.
     value["related"] = finding
         .related
         .iter()

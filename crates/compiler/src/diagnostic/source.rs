@@ -131,6 +131,7 @@ impl Sources {
         let file = &self.files[usize::from(file.0)];
         // The first line starts at 0, so the point is at least 1.
         let line = file.lines.partition_point(|start| *start <= offset) - 1;
+        // Columns count characters, as editors do, while spans count bytes.
         let before = &file.text[file.lines[line] as usize..clamp(&file.text, offset)];
         Position { line: line as u32 + 1, column: before.chars().count() as u32 + 1 }
     }
@@ -148,6 +149,7 @@ impl Sources {
 
 /// Returns the nearest character boundary at or before `offset`, within the text.
 pub(super) fn clamp(text: &str, offset: u32) -> usize {
+    // Slicing within a character panics, and an imprecise span must not abort the whole report.
     text.floor_char_boundary(offset as usize)
 }
 

@@ -174,6 +174,7 @@ impl ExampleReader<'_> {
         let parts = text.split_once(' ').filter(|(_, target)| target.starts_with('/'));
         let parsed = parts.and_then(|(method, target)| {
             let method = Method::from_bytes(method.as_bytes()).ok()?;
+            // Methods are case-sensitive (RFC 9110, section 9.1): `get` would be another method.
             method.as_str().bytes().all(|byte| byte.is_ascii_uppercase()).then(|| (method, target.to_owned()))
         });
         if parsed.is_none() {
@@ -184,6 +185,7 @@ impl ExampleReader<'_> {
     }
 
     fn status(&mut self, status: &Spanned<i64>) -> Option<u16> {
+        // Three digits from 100 to 599 (RFC 9110, section 15).
         let known = u16::try_from(status.value).ok().filter(|status| (100..600).contains(status));
         if known.is_none() {
             self.report(status.span, format!("{} is not a status", status.value), |finding| finding);
@@ -237,6 +239,7 @@ pub(super) fn fill_open_places(
     sources: &Sources,
     found: &[Vec<Value>],
 ) -> Vec<(FileId, String)> {
+    // Edits of the text, not of the parsed form, so that comments and layout of the file remain.
     let mut edits: Vec<(Span, String)> = Vec::new();
     for (example, values) in program.examples.iter().zip(found) {
         let spans = open_places(example);
