@@ -55,6 +55,7 @@ impl AttentionContext {
 
 /// Renders open brownouts: the rejected calls, the end, and a button to end them.
 pub(super) fn of_brownouts(all: &[Brownout], reader: &AttentionContext) -> Vec<Markup> {
+    // A planned brownout needs no attention before it begins.
     let open = all.iter().filter(|one| one.from_ms <= reader.now_ms && reader.now_ms < one.until_ms);
     open.map(|one| {
         html! { li id={ "todo-brownout-" (one.id) } {
@@ -160,6 +161,7 @@ pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &Attentio
     let now_ms = reader.now_ms;
     let mut near: Vec<&CertificateEnd> =
         certificates.iter().filter(|one| one.ends_ms - now_ms < CERTIFICATE_NEAR_MS).collect();
+    // The certificate that ends first is the most urgent.
     near.sort_by_key(|one| one.ends_ms);
     near.iter()
         .map(|one| {
@@ -205,6 +207,7 @@ pub(super) fn of_operations(
                 a.button.small href={ "/differences/" (percent_encode(&info.side)) "/" (percent_encode(&info.operation)) } { "See the differences" }
             } }),
             Some(report) if report.proof == Proof::Within => {
+                // An operation in the last phase has no next one, so its proof needs no action.
                 let Some((next, share)) = next_phase(&info.now) else { continue };
                 ready.push(html! { li id={ "todo-ready-" (at()) } {
                     div.what { p { (operation(&info.operation)) " " strong { "can be moved on" } ": at most " (percent(report.mismatch_bound)) " of its answers differ (" (percent(report.threshold.confidence)) " sure)." } }
@@ -232,6 +235,7 @@ pub(super) fn of_operations(
 /// Renders clients with failing calls, or soon failing ones, and clients that have left the
 /// configuration.
 pub(super) fn of_clients(clients: &[ClientInfo], reader: &AttentionContext) -> Vec<Markup> {
+    // A revoked client has no grant to repair.
     let living = clients.iter().filter(|client| client.revoked_at.is_none());
     let mut rows: Vec<Markup> = living.flat_map(|client| of_client(client, reader)).collect();
     let more = rows.len().saturating_sub(LISTED_MAX);
@@ -265,6 +269,7 @@ fn of_client(client: &ClientInfo, reader: &AttentionContext) -> Vec<Markup> {
         ));
     }
     let grant = &client.grant;
+    // A client with fixed credentials makes its calls without a grant.
     let is_unused = grant.state == GrantState::Unconnected && !client.credentials.is_empty();
     if grant.state != GrantState::Active && !is_unused {
         // A misconfiguration is for the operator, not the owner.
@@ -280,6 +285,7 @@ fn of_client(client: &ClientInfo, reader: &AttentionContext) -> Vec<Markup> {
         ));
     }
     let ended = grant.expires_at.as_deref().and_then(unix_ms);
+    // Refreshes take a moment. Only a token that is overdue indicates that refreshing does not work.
     let ended = ended.filter(|end| reader.now_ms - end > TOKEN_LATE_MS && grant.state == GrantState::Active);
     if let Some(end) = ended {
         rows.push(row(

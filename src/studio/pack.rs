@@ -43,6 +43,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         let contracts = Arc::clone(&shown.contracts);
         let _ = spawn_blocking(move || contracts.contracts().is_some()).await;
     }
+    // An unknown part shows the routes, but with 404, so that a mistyped link is noticed.
     let known = PARTS.iter().any(|(name, _)| *name == part);
     let program = visit.parts.program.load_full();
     let body = html! {
@@ -104,6 +105,7 @@ fn search(visit: &PageContext<'_>, part: &str, words: &str, example: &str) -> Ma
 /// matches.
 fn of_page<'a, T>(visit: &PageContext<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
     let asked = visit.query.get("q").to_lowercase();
+    // Filtered before the pages are cut, so that a search covers the whole list.
     let found: Vec<&T> = all.iter().filter(|one| name(one).to_lowercase().contains(&asked)).collect();
     (page_slice(&found, visit.query.page(), LISTED).to_vec(), found.len())
 }
@@ -206,6 +208,7 @@ fn settings(shown: Option<&PackShown>, given: &Json) -> Markup {
 /// maps at any dot. Null counts as absent.
 fn given_value(given: &Json, name: &str) -> Option<String> {
     let members = given.as_object()?;
+    // A dotted name may be nested objects or a key that contains the dot, so both are tried.
     members.iter().find_map(|(key, value)| match name.strip_prefix(key.as_str())? {
         "" if value.is_null() => None,
         "" => Some(value.to_string()),
@@ -338,6 +341,8 @@ fn text(file: &PackFile) -> Option<String> {
 /// around the highlight.
 fn source_view(name: &str, text: &str, marked: usize) -> Markup {
     const AROUND: usize = 1_500;
+    // Only the lines around the marked one: a contract of a hundred thousand lines would make the page too
+    // large.
     let first = marked.saturating_sub(AROUND / 2);
     let all = text.lines().count();
     html! {
