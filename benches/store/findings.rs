@@ -1,6 +1,6 @@
-//! Findings that are kept: the gateway makes one of them by a comparison, and the store is given so
-//! many like it, over all operations of the pack. Then the gateway starts on it, is asked for what
-//! it found, and compares on.
+//! Stored findings: the gateway creates one by a comparison, and many similar ones are added to the
+//! store, for all operations of the pack. Then a gateway starts on that store, is queried for the
+//! findings, and continues to compare.
 
 use crate::gateway::{self, Gateway, PATIENCE, Setting};
 use crate::table::{self, Row};
@@ -10,12 +10,12 @@ use sqlx::{Row as _, SqlitePool};
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-/// The operation that differs, and a request for it.
+/// The operation with the difference, and a request for it.
 const OPERATION: &str = "GET /agents/{id}";
 const REQUEST: &str = "/agents/203";
-/// As many operations as a large pack has in its dual run.
+/// Number of operations, as in the dual run of a large pack.
 const OPERATIONS: usize = 500;
-/// Rows that one statement adds.
+/// Number of rows per statement.
 const BATCH: usize = 500;
 const MORE: &str = "phases: { 'GET /agents/{id}': shadow }\n\
                     shadow: { noise: 0, priority: normal, findings: 1000000 }\n";
@@ -58,7 +58,7 @@ async fn measure_one(count: usize, calls: u64) -> Vec<f64> {
 
     let gateway = Gateway::start(&setting, folder.path(), "gateway").await;
     let ready_ms = gateway.ready.as_secs_f64() * 1e3;
-    // The first look reads from the disk.
+    // The first query reads from the disk.
     gateway.admin("/api/diff").await;
     let (_, report_ms) = gateway.admin("/api/diff").await;
     let export = |operation: &str| format!("/api/diff/export?operation={}", operation.replace(' ', "+"));
@@ -75,7 +75,7 @@ async fn measure_one(count: usize, calls: u64) -> Vec<f64> {
     vec![ready_ms, report_ms, few_ms, many_ms, per_comparison, memory]
 }
 
-/// Makes so many calls that differ, and waits until all of them are counted.
+/// Sends this number of calls with a difference, and waits until all are counted.
 async fn compare(gateway: &Gateway, setting: &Setting<'_>, calls: u64) {
     let wanted = gateway.compared(OPERATION).await + calls;
     for _ in 0..calls {
@@ -95,8 +95,8 @@ fn filler(number: usize) -> String {
     format!("GET /filler/{number}")
 }
 
-/// Gives the store so many findings like the one that is there, of operations of their own, one
-/// older than the other.
+/// Adds this number of copies of the existing finding to the store, each for an operation of its
+/// own and older than the one before.
 async fn fill(file: &Path, count: usize) {
     let options = SqliteConnectOptions::new().filename(file);
     let pool: SqlitePool = SqlitePoolOptions::new().connect_with(options).await.expect("the store opens");

@@ -1,4 +1,4 @@
-//! A gateway as a process, and what of it the kernel knows.
+//! A gateway as a process, with its resources according to the kernel.
 
 use reqwest::Client;
 use serde_json::Value;
@@ -10,11 +10,11 @@ use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Options, Sandbox};
 
 const ADMIN_TOKEN: &str = "admin-token-of-the-measurement";
-/// How long a gateway may take to serve, and what is waited for to come.
+/// Timeout for the start of a gateway, and for expected states.
 pub const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Both versions of the service and their authorization server; one for each row, since its refresh
-/// token is good for one store.
+/// Both versions of the service and their authorization server; one for each row, because its
+/// refresh token is valid for one store.
 pub async fn service() -> Sandbox {
     let started = Sandbox::start(Options { listen: ([127, 0, 0, 1], 0).into(), ..Options::default() }).await;
     started.expect("a loopback address")
@@ -24,17 +24,17 @@ pub struct Gateway {
     pub clients: SocketAddr,
     pub admin: SocketAddr,
     pub http: Client,
-    /// How long it took from its start until it was ready.
+    /// Duration of the start until it is ready.
     pub ready: Duration,
     child: Child,
 }
 
-/// What the gateways of one table have in common.
+/// The common properties of the gateways of one table.
 pub struct Setting<'s> {
     pub sandbox: &'s Sandbox,
     pub key: String,
     pub store: String,
-    /// Further lines of the configuration.
+    /// Additional lines of the configuration.
     pub more: &'s str,
 }
 
@@ -64,7 +64,7 @@ impl<'s> Setting<'s> {
         )
     }
 
-    /// What clients of the old version show.
+    /// The token of clients of the old version.
     pub fn token(&self) -> String {
         let client = self.sandbox.credentials().account("administrator").expect("every sandbox has one");
         format!("Bearer {}", client.v2_token)
@@ -72,7 +72,7 @@ impl<'s> Setting<'s> {
 }
 
 impl Gateway {
-    /// Starts one and waits until it is ready. Its configuration lies in `folder` under `name`.
+    /// Starts a gateway and waits until it is ready. Its configuration is in `folder` under `name`.
     pub async fn start(setting: &Setting<'_>, folder: &Path, name: &str) -> Gateway {
         let free = || TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
         let (clients, admin) = (free().expect("a port"), free().expect("a port"));
@@ -102,7 +102,7 @@ impl Gateway {
         }
     }
 
-    /// Tells it to end, as a service manager does, and waits.
+    /// Ends the process with a signal, as a service manager does, and waits.
     pub async fn stop(mut self) {
         let pid = self.child.id().to_string();
         let told = Command::new("kill").args(["-TERM", &pid]).status();
@@ -112,7 +112,7 @@ impl Gateway {
         }
     }
 
-    /// Asks the admin port. Gives the answer and how long it took in milliseconds.
+    /// Calls the admin port. Returns the answer and its duration in milliseconds.
     pub async fn admin(&self, path: &str) -> (String, f64) {
         let began = Instant::now();
         let asked = self.http.get(format!("http://{}{path}", self.admin)).bearer_auth(ADMIN_TOKEN);
@@ -123,7 +123,7 @@ impl Gateway {
         (text, began.elapsed().as_secs_f64() * 1e3)
     }
 
-    /// How many comparisons of an operation there are.
+    /// Returns the number of comparisons of an operation.
     pub async fn compared(&self, operation: &str) -> u64 {
         let (report, _) = self.admin("/api/diff").await;
         let report: Value = serde_json::from_str(&report).expect("JSON");
@@ -132,12 +132,12 @@ impl Gateway {
         ["equal", "different", "equal_so_far"].iter().filter_map(|kind| of_it["counts"][*kind].as_u64()).sum()
     }
 
-    /// CPU that it has taken, in milliseconds, to the kernel's tick of ten.
+    /// Returns the CPU time in milliseconds, with the kernel's resolution of ten.
     pub fn cpu_ms(&self) -> f64 {
         cpu_ms(self.child.id()).expect("it runs")
     }
 
-    /// Memory that it has asked for, in MiB.
+    /// Returns the anonymous resident memory in MiB.
     pub fn anonymous_mib(&self) -> f64 {
         let status = std::fs::read_to_string(format!("/proc/{}/status", self.child.id())).expect("it runs");
         let line = status.lines().find(|line| line.starts_with("RssAnon:")).expect("Linux says so");
@@ -154,10 +154,11 @@ impl Drop for Gateway {
     }
 }
 
-/// CPU of a process, in milliseconds: fields 14 and 15 of proc(5), in ticks of a hundredth of a second.
+/// Returns the CPU time of a process in milliseconds: fields 14 and 15 of proc(5), in ticks of a
+/// hundredth of a second.
 pub fn cpu_ms(pid: u32) -> Option<f64> {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name may hold spaces and brackets.
+    // The name may contain spaces and parentheses.
     let after = stat.rsplit_once(')')?.1;
     let ticks: Vec<f64> =
         after.split_whitespace().skip(11).take(2).filter_map(|ticks| ticks.parse().ok()).collect();

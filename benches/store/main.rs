@@ -1,10 +1,10 @@
-//! What the store costs as it holds more: findings of a dual run, to a million, and replicas on one
-//! PostgreSQL, one to four. Gateways are processes, as an operator runs them, in front of a
-//! sandbox; the program that is measured is the one that cargo built for this bench. Prints a table
-//! for each, with the exponent by which each measure grows between its two largest sizes.
+//! The cost of the store by its size: findings of a dual run, up to a million, and replicas on one
+//! PostgreSQL, from one to four. Gateways are processes, as in production, in front of a sandbox;
+//! cargo builds the measured program for this bench. Prints a table for each, with the exponent of
+//! growth of each measure between its two largest sizes.
 //!
 //! `cargo bench --bench store` measures both (about five minutes), `cargo bench --bench store --
-//! findings` or `replicas` one; `cargo test --bench store` goes through both once at a tiny size.
+//! findings` or `replicas` one of them; `cargo test --bench store` runs both once at a tiny size.
 
 mod findings;
 mod gateway;
@@ -19,7 +19,7 @@ fn main() {
     if arguments.iter().any(|argument| argument == "--list") {
         return;
     }
-    // `cargo bench` says so; `cargo test` does not.
+    // `cargo bench` passes this flag; `cargo test` does not.
     let is_whole = arguments.iter().any(|argument| argument == "--bench");
     let named: Vec<&str> =
         arguments.iter().map(String::as_str).filter(|argument| !argument.starts_with("--")).collect();

@@ -1,6 +1,6 @@
-//! Replicas on one PostgreSQL: the same load on one, two and four of them, and what each and the
-//! store take for it. The machine does not grow with them, so what is read is what a replica costs,
-//! not how much more they carry.
+//! Replicas on one PostgreSQL: the same load on one, two and four of them, and the cost for each
+//! and for the store. The machine does not grow with them, so the result is the cost of a replica,
+//! not the additional capacity.
 
 use crate::gateway::{self, Gateway, Setting};
 use crate::postgres;
@@ -9,7 +9,7 @@ use sqlx::Row as _;
 use sqlx::postgres::{PgPool, PgPoolOptions};
 use std::time::{Duration, Instant};
 
-/// All calls a second, whatever number of replicas shares them.
+/// Total calls per second, regardless of the number of replicas.
 const PER_SECOND: u32 = 400;
 const MORE: &str = "phases: { default: translated, 'GET /contacts': shadow }\nshadow: { sample: 0.1 }\n";
 
@@ -43,7 +43,7 @@ async fn measure_one(store: String, count: usize, span: Duration) -> Vec<f64> {
     for number in 0..count {
         replicas.push(Gateway::start(&setting, folder.path(), &format!("replica-{number}")).await);
     }
-    // Until tokens are fetched and connections are made.
+    // Until tokens are fetched and connections are open.
     load(&setting, &replicas, span / 5).await;
     let (store_before, before) = (StoreWork::of(&pool).await, cpu_of_all(&replicas));
     let mut latencies = load(&setting, &replicas, span).await;
@@ -69,7 +69,8 @@ fn cpu_of_all(replicas: &[Gateway]) -> f64 {
     replicas.iter().map(Gateway::cpu_ms).sum()
 }
 
-/// Calls all replicas by turns at a steady rate. Gives how long each call took, in milliseconds.
+/// Calls all replicas in rotation at a steady rate. Returns the duration of each call in
+/// milliseconds.
 async fn load(setting: &Setting<'_>, replicas: &[Gateway], span: Duration) -> Vec<f64> {
     let token = setting.token();
     let mut pace = tokio::time::interval(Duration::from_secs(1) / PER_SECOND);
@@ -93,7 +94,7 @@ async fn load(setting: &Setting<'_>, replicas: &[Gateway], span: Duration) -> Ve
     calls.join_all().await
 }
 
-/// What a database has done so far.
+/// The activity of a database so far.
 struct StoreWork {
     at: Instant,
     transactions: f64,
@@ -101,8 +102,8 @@ struct StoreWork {
 }
 
 impl StoreWork {
-    /// Reads it. Numbers of a session that goes on reach the view within a second; each reading is
-    /// a transaction or two of its own, which are counted.
+    /// Queries the activity. Numbers of an open session reach the view within a second; each query
+    /// adds one or two transactions of its own.
     async fn of(pool: &PgPool) -> StoreWork {
         tokio::time::sleep(Duration::from_millis(1100)).await;
         let sql = "SELECT (xact_commit + xact_rollback)::float8 FROM pg_stat_database WHERE datname = current_database()";

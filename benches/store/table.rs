@@ -1,10 +1,10 @@
-//! Tables of what was measured.
+//! Tables of measurements.
 
-/// One row: how much there was, and what was measured of it, in the order of the columns.
+/// One row: the size, and its measurements in the order of the columns.
 pub type Row = (usize, Vec<f64>);
 
-/// Prints rows with their columns (name and unit), and the exponent by which each grows between the
-/// two largest sizes: 0 is the same whatever there is, 1 grows with it.
+/// Prints rows with their columns (name and unit), and the exponent of growth between the two
+/// largest sizes: 0 for a constant, 1 for linear growth.
 pub fn print(what: &str, columns: &[&str], rows: &[Row]) {
     println!("\n| {what} | {} |", columns.join(" | "));
     println!("|{}", "---|".repeat(columns.len() + 1));
@@ -21,7 +21,7 @@ pub fn print(what: &str, columns: &[&str], rows: &[Row]) {
     println!("| grows as | {} |", grown.collect::<Vec<_>>().join(" | "));
 }
 
-/// The value below which so large a part of all lies.
+/// Returns the value below which this share of all values lies.
 pub fn quantile(values: &mut [f64], part: f64) -> f64 {
     values.sort_by(f64::total_cmp);
     values

@@ -1,6 +1,6 @@
-//! How long the front end takes: a whole pack from its text to its plans, and once more when one
-//! file of it has changed. Reloads, drafts, tests and editors wait for this. Besides, how long a
-//! request waits for its route to be found.
+//! Duration of the front end: compiling a complete pack, and compiling it again after a change of
+//! one file. Reloads, drafts, tests and editors wait for this. Also measures the routing of a
+//! request.
 
 use criterion::{Criterion, criterion_group, criterion_main};
 use std::hint::black_box;
@@ -29,7 +29,8 @@ fn pack(criterion: &mut Criterion) {
     });
 }
 
-/// Requests that a client of the served side makes: routes with and without variables, and none.
+/// Requests of a client of the served side: for routes with and without variables, and for no
+/// route.
 const REQUESTS: [(&str, &str); 4] = [
     ("GET", "/chats"),
     ("GET", "/chats/7/messages"),

@@ -1,10 +1,10 @@
-//! How fast bodies are translated in process, by class of plan and size of body, beside copying the
-//! same bytes and beside what one would write with a JSON library: parsing, rebuilding and writing a
-//! `serde_json::Value` (with `serde_json`, sonic-rs and simd-json), and a struct whose values stay text
-//! (`serde_json`'s `RawValue`, sonic-rs's `LazyValue`).
+//! Speed of the translation of bodies in process, by class of plan and size of body. It is compared
+//! with copying the same bytes and with typical code for a JSON library: parsing, rebuilding and
+//! writing a `serde_json::Value` (with `serde_json`, sonic-rs and simd-json), and a struct with
+//! values that remain text (`serde_json`'s `RawValue`, sonic-rs's `LazyValue`).
 //!
 //! `cargo bench -p switchback-micro --bench transcoder` measures; `cargo test -p switchback-micro`
-//! runs every case once at a tiny size and checks that all ways give the same JSON.
+//! runs every case once at a tiny size and checks that all methods yield the same JSON.
 
 use bytes::Bytes;
 use criterion::measurement::WallTime;
@@ -27,7 +27,7 @@ use switchback_plan::{
 
 const CHUNK_BYTES: usize = 64 * 1024;
 
-/// Members of a parcel's note that change their name.
+/// Members of a parcel's note that are renamed.
 const RENAMED: [(&str, &str); 5] = [
     ("text", "body"),
     ("isUrgent", "is_urgent"),
@@ -82,8 +82,8 @@ fn note(captures: bool) -> ValueOp {
     object(members, closes)
 }
 
-/// A note as one would write it down for `serde`: its values, of type `R`, are text that is not looked
-/// into. What it does not name is dropped.
+/// A note as a typical struct for `serde`: the values, of type `R`, are text that is not parsed.
+/// Members without a field are dropped.
 #[derive(Deserialize, Serialize)]
 struct Note<R> {
     id: R,
@@ -119,13 +119,13 @@ struct Parcel<R> {
     customer: R,
 }
 
-/// How a body is made anew.
+/// A function that translates a body.
 type Translate = fn(&[u8]) -> Vec<u8>;
 
-/// How one element is made anew when the whole document is held.
+/// A function that translates one element of a buffered document.
 type Rebuild = fn(&mut Map<String, Value>) -> Value;
 
-/// The plans by class, cheapest first, each with what it does to an element, as `serde_json` sees it.
+/// The plans by class, cheapest first, each with the equivalent function for `serde_json`.
 fn plans() -> Vec<(&'static str, ValueOp, Option<Rebuild>)> {
     let array = |op| ValueOp::Array(Box::new(op));
     let whole =
@@ -138,7 +138,7 @@ fn plans() -> Vec<(&'static str, ValueOp, Option<Rebuild>)> {
     ]
 }
 
-/// The same translation as the plans', over a parsed element.
+/// The translation of the plans, on a parsed element.
 fn rebuild(element: &mut Map<String, Value>, captures: bool) -> Value {
     let mut out = Map::new();
     let mut take = |from: &str, to: &str| {
@@ -162,7 +162,8 @@ fn rebuild(element: &mut Map<String, Value>, captures: bool) -> Value {
     Value::Object(out)
 }
 
-/// A list of at least `bytes` bytes, about 620 bytes an element, as a service would send it.
+/// Returns a list of at least `bytes` bytes, about 620 bytes per element, as a service would send
+/// it.
 fn list(bytes: usize) -> Bytes {
     const TEXTS: [&str; 5] = [
         "The parcel is at the depot in Lisbon and goes out with the morning round; someone has to be there to sign for it, otherwise it waits for you until Friday.",
@@ -195,7 +196,8 @@ fn chunks(body: &Bytes) -> Vec<Bytes> {
     (0..body.len()).step_by(CHUNK_BYTES).map(|at| body.slice(at..body.len().min(at + CHUNK_BYTES))).collect()
 }
 
-/// Streams a body as the gateway does; returns the bytes sent, and what was sent when `keep`.
+/// Streams a body as the gateway does. Returns the number of bytes, and the bytes themselves with
+/// `keep`.
 fn stream(
     program: &Arc<Program>,
     values: &Arc<Values>,
@@ -221,7 +223,7 @@ fn stream(
     (sent + last.len(), kept)
 }
 
-/// A JSON library: how it parses into a [`Value`], and how it writes one.
+/// A JSON library: its functions for parsing into a [`Value`] and for writing one.
 type Library = (&'static str, fn(&[u8]) -> Value, fn(&Value) -> Vec<u8>);
 
 const LIBRARIES: [Library; 3] = [
@@ -237,7 +239,7 @@ const LIBRARIES: [Library; 3] = [
     ),
     (
         "simd-json Value",
-        // It parses in place, so that the body must be copied.
+        // The library parses in place, so the body must be copied.
         |text| simd_json::serde::from_slice(&mut text.to_vec()).expect("the body is JSON"),
         |value| simd_json::serde::to_vec(value).expect("values can be written"),
     ),
@@ -265,7 +267,7 @@ fn by_lazy_value(body: &[u8]) -> Vec<u8> {
     sonic_rs::to_vec(&notes).expect("notes can be written")
 }
 
-/// Sizes of lists: one element, a page, and what is read by programs.
+/// Sizes of lists: one element, a page, and a size for programs.
 const SIZES: [(&str, usize); 4] = [("single", 2), ("16KB", 16_000), ("1MB", 1_000_000), ("10MB", 10_000_000)];
 const TINY_SIZES: [(&str, usize); 3] = [("single", 2), ("16KB", 2_000), ("10MB", 70_000)];
 
@@ -292,8 +294,8 @@ fn transcoder(criterion: &mut Criterion) {
 
 type Group<'g> = BenchmarkGroup<'g, WallTime>;
 
-/// Streams of one class at every level and with checked grammar, and the document class. Returns
-/// the text that all of them write.
+/// Measures streams of one class at every level and with checked grammar, and the document class.
+/// Returns their common output.
 fn ours(group: &mut Group<'_>, class: &str, op: &ValueOp, body: &[u8], chunks: &[Bytes]) -> Vec<u8> {
     let values = Arc::new(Values::default());
     let program = Arc::new(Program::compile(op));
@@ -314,7 +316,7 @@ fn ours(group: &mut Group<'_>, class: &str, op: &ValueOp, body: &[u8], chunks: &
     streamed
 }
 
-/// The same translation by other libraries, each checked to give the same JSON.
+/// Measures the same translation by other libraries, and checks that each yields the same JSON.
 fn theirs(group: &mut Group<'_>, class: &str, body: &[u8], rebuild: Rebuild, translated: &[u8]) {
     let json = |text: &[u8]| serde_json::from_slice::<Value>(text).expect("both are JSON");
     let expected = json(translated);
@@ -324,7 +326,8 @@ fn theirs(group: &mut Group<'_>, class: &str, body: &[u8], rebuild: Rebuild, tra
             bencher.iter(|| by_value(library, body, rebuild).len());
         });
     }
-    // Structs for places that move are another program; the others do for comparison.
+    // A struct for moved members would be a different program, so structs are measured for the other plans
+    // only.
     if class != "tokens" {
         return;
     }
@@ -346,18 +349,19 @@ fn by_document(op: &ValueOp, body: &[u8]) -> Vec<u8> {
     out
 }
 
-/// How members of a list's elements vary from one to the next.
+/// The variation of members between the elements of a list.
 #[derive(Clone, Copy)]
 enum Variety {
-    /// All have the same ones.
+    /// All elements have the same members.
     Uniform,
-    /// Three sets by turns, in the element and in the object within it.
+    /// Three sets of members in rotation, in the element and in its nested object.
     Alternating,
-    /// The same members in two orders by turns.
+    /// The same members in two alternating orders.
     TwoOrders,
 }
 
-/// A list of a megabyte whose elements have the members of [`note`], all values of the same size.
+/// Returns a list of one megabyte. Its elements have the members of [`note`], all with values of
+/// the same size.
 fn varied(variety: Variety) -> Bytes {
     let object = |members: &[(&str, &str)], left_out: &[&str], is_reversed: bool| {
         let mut members: Vec<_> = members.iter().filter(|(name, _)| !left_out.contains(name)).collect();
@@ -415,7 +419,7 @@ fn varied(variety: Variety) -> Bytes {
     Bytes::from(out)
 }
 
-/// The class `tokens` over elements whose members vary, in CPU per byte.
+/// Measures the class `tokens` on elements with varying members, in CPU time per byte.
 fn variety(criterion: &mut Criterion) {
     let op = ValueOp::Array(Box::new(note(false)));
     let (values, program) = (Arc::new(Values::default()), Arc::new(Program::compile(&op)));
@@ -440,7 +444,7 @@ fn variety(criterion: &mut Criterion) {
     }
 }
 
-/// A form of ten kilobytes, flat and nested, to JSON and back.
+/// Measures the translation of a form of ten kilobytes, flat and nested, to JSON and back.
 fn forms(criterion: &mut Criterion) {
     let form = |kind| Arc::new(Form { kind, nullable: false });
     let text = || form(FormKind::String(None));

@@ -1,12 +1,12 @@
-//! What the fixture answers: bodies of the new version in the shape and size that the service's
-//! document shows, always the same bytes. Arrays and objects are never empty, because Lua's cjson
-//! cannot tell `[]` from `{}` and no peer shall fail for that.
+//! The answers of the fixture: bodies of the new version in the form and size of the service's
+//! document, always the same bytes. Arrays and objects are never empty, because Lua's cjson cannot
+//! distinguish `[]` from `{}`, which should not count against a peer.
 
 use std::fmt::Write as _;
 
 /// Messages in one page of the service.
 pub const PAGE: usize = 20;
-/// Lists whose messages vary, and what they are drawn from.
+/// Lists of varying messages, and their sources.
 pub const VARIED: usize = 48;
 const SEED: u64 = 20_240_502;
 
@@ -21,7 +21,7 @@ const TEXTS: [&str; 5] = [
 const AGENT: &str = r#"{"id":11,"name":"Bruno Reis","mobile":null,"phone":"551130001122","email":"bruno.reis@example.com","photo":"https://cdn.example.com/photos/agents/11/small.png","isActive":true,"isOnline":true,"isAvailable":true,"statusID":0,"statusType":1}"#;
 const CUSTOMER: &str = r#"{"id":7,"name":"Ana Lima","mobile":"5581988887777","phone":null,"email":"ana.lima@example.com","photo":null,"custom_fields":{"CPF":"000.000.000-00"}}"#;
 
-/// One message of a list, without what only the answer to sending has.
+/// Returns one message of a list, without the members that only the answer to sending has.
 fn message(at: usize, out: &mut String) {
     let text = TEXTS[at % TEXTS.len()];
     let (sender, sender_type, receiver, receiver_type) = if at.is_multiple_of(2) {
@@ -39,7 +39,8 @@ fn message(at: usize, out: &mut String) {
     .expect("a string takes whatever is written");
 }
 
-/// A page of messages, about 16 KB, where `bytes` is 0; otherwise as many messages as pass that size.
+/// Returns a page of messages, about 16 KB, if `bytes` is 0; otherwise enough messages to exceed
+/// that size.
 pub fn messages(bytes: usize) -> String {
     let mut out = String::with_capacity(bytes + 1024);
     out.push('[');
@@ -55,14 +56,14 @@ pub fn messages(bytes: usize) -> String {
     out
 }
 
-/// Lists of 1 to 200 messages whose values, optional members and order of members vary; the same
-/// ones in every run.
+/// Returns lists of 1 to 200 messages with varying values, optional members and order of members;
+/// the same in every run.
 pub fn varied() -> Vec<String> {
     let mut draw = Draw(SEED);
     (0..VARIED).map(|_| array((0..=draw.below(200)).map(|_| varied_message(&mut draw)))).collect()
 }
 
-/// Numbers that look random and are the same for a seed (splitmix64).
+/// Pseudo-random numbers, reproducible for a seed (splitmix64).
 struct Draw(u64);
 
 impl Draw {
@@ -86,14 +87,14 @@ impl Draw {
     }
 }
 
-/// Names with values that are JSON already.
+/// Names with values in JSON notation.
 type Members = Vec<(&'static str, String)>;
 
 fn array(values: impl Iterator<Item = String>) -> String {
     format!("[{}]", values.collect::<Vec<_>>().join(","))
 }
 
-/// An object in one of two orders.
+/// Returns an object in one of two orders.
 fn object(mut members: Members, is_reversed: bool) -> String {
     if is_reversed {
         members.reverse();
@@ -106,7 +107,7 @@ fn quoted(text: &str) -> String {
     format!(r#""{text}""#)
 }
 
-/// Words of several scripts and with escapes, as JSON writes them.
+/// Returns words of several scripts and with escapes, in JSON notation.
 fn varied_text(draw: &mut Draw) -> String {
     const WORDS: [&str; 12] = [
         "ok",
@@ -132,7 +133,7 @@ fn varied_moment(draw: &mut Draw) -> String {
     format!(r#""2024-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}""#)
 }
 
-/// Somebody with or without what agents, and with or without what contacts may have beside the usual.
+/// Returns a person, optionally with the members of agents and of contacts.
 fn varied_person(draw: &mut Draw, is_reversed: bool) -> String {
     let digits = draw.below(9) as u32 + 1;
     let id = draw.below(10_u64.pow(digits));
@@ -191,13 +192,13 @@ fn varied_message(draw: &mut Draw) -> String {
     object(members, is_reversed)
 }
 
-/// A page of messages as the old version answers it.
+/// Returns a page of messages in the form of the old version.
 pub fn old_messages() -> String {
     let list = serde_json::from_str(&messages(0)).expect("what is written here is JSON");
     serde_json::to_string(&crate::value::messages(list)).expect("values can be written")
 }
 
-/// The answer to a message that was sent.
+/// Returns the answer to a sent message.
 pub fn sent() -> String {
     let mut out = String::new();
     message(0, &mut out);
@@ -206,7 +207,7 @@ pub fn sent() -> String {
     out
 }
 
-/// One chat.
+/// Returns one chat.
 pub fn chat() -> String {
     format!(
         r#"{{"id":481,"agentId":11,"secondAgentId":null,"contactId":7,"departmentId":3,"tabulationId":null,"chatTabulation":null,"lastMessage":{{"text":"{}","file":null,"sendAt":"2024-05-02 14:31:07","senderType":"customer","sender":{CUSTOMER}}},"chatDepartment":null,"unread":2,"channels":[{{"uuid":"0b8f7c52-6a52-4a0e-9b6c-3f1f6d0a7a11","id":"5","name":"Loja Recife","type":"Whatsapp-Enterprise"}}],"chatCustomer":{CUSTOMER},"queueNumber":null,"situation":"in_chat","createdAt":"2024-05-02 14:29:55","updatedAt":"2024-05-02 14:31:07","attendedAt":"2024-05-02 14:30:12","closedAt":null,"state":"without_answer","channel":"whatsapp-enterprise","agents":[{{"id":11,"name":"Bruno Reis","mobile":null,"phone":"551130001122","email":"bruno.reis@example.com","photo":null,"isActive":true,"isOnline":true,"isAvailable":true,"photo_url":null}}]}}"#,

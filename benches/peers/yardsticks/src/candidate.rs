@@ -1,5 +1,5 @@
-//! Upstreams that nobody should wait for: one that takes its time, one that never comes to an end.
-//! They stand where the new version would, behind a gateway that only asks it in the shadow.
+//! Upstreams that clients should not have to wait for: a slow one, and one with endless answers.
+//! They replace the new version behind a gateway that calls it only in the shadow.
 
 use crate::wire::Reader;
 use anyhow::Result;
@@ -9,28 +9,28 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// How long a slow answer takes, which is longer than a shadow waits.
+/// Duration of a slow answer, which is longer than a shadow waits.
 const SLOW: Duration = Duration::from_secs(8);
-/// An endless answer comes in pieces, with pauses, so that whoever reads it is not kept busy but
-/// never done either.
+/// An endless answer is sent in pieces with pauses, so that its reader is not busy but never
+/// finished.
 const PAUSE: Duration = Duration::from_millis(5);
 const PIECE_BYTES: usize = 8 * 1024;
 
-/// What is wrong with an upstream.
+/// The defect of an upstream.
 #[derive(Clone, Copy)]
 pub enum Manner {
     Slow,
     Endless,
 }
 
-/// An upstream that answers in this manner until the process ends.
+/// An upstream with this defect, which runs until the process ends.
 pub struct Candidate {
     pub address: SocketAddr,
     calls: Arc<AtomicU64>,
 }
 
 impl Candidate {
-    /// Starts one on an address of its own choice.
+    /// Starts an upstream on a free address.
     ///
     /// # Errors
     /// No address that can be listened on.
@@ -41,14 +41,14 @@ impl Candidate {
         std::thread::spawn(move || {
             for socket in listener.incoming().flatten() {
                 let counted = counted.clone();
-                // A connection that breaks is the point of some of this.
+                // Broken connections are intended in some cases.
                 std::thread::spawn(move || answer(socket, manner, &counted).ok());
             }
         });
         Ok(Self { address, calls })
     }
 
-    /// Calls received so far.
+    /// Returns the number of calls received.
     pub fn calls(&self) -> u64 {
         self.calls.load(Ordering::Relaxed)
     }
@@ -76,7 +76,7 @@ fn answer(mut socket: TcpStream, manner: Manner, calls: &AtomicU64) -> Result<()
     }
 }
 
-/// A list that goes on until the reader has had enough.
+/// Sends a list until the reader disconnects.
 fn loop_forever(socket: &mut TcpStream) -> Result<()> {
     let head =
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n[\r\n";

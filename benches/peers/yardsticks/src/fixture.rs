@@ -1,12 +1,12 @@
-//! The upstream of all peers: answers with fixed bytes, checks the access token, gives grants and
-//! counts. One thread, so that it shares the second core with the load generator and leaves the
-//! first one to the peer.
+//! The upstream of all peers: answers with fixed bytes, checks the access token, issues grants and
+//! counts. It has one thread, so that it shares the second core with the load generator and leaves
+//! the first one to the peer.
 //!
-//! `/v2/chats/N/messages` is a page as the old version shows it; that and `/v2/chats/N`, the same,
-//! are not counted. `/v3/chats/N/messages` is a page of messages where N is below 1000, otherwise a
-//! list of N bytes. `/requests` says how many calls of v3 have been answered.
-//! `/v3/chats/900/messages` and the ids that follow are lists whose messages vary. `/v3/things-N/M`
-//! is an object, for generated packs. `secure.rs` answers the same over TLS.
+//! `/v2/chats/N/messages` is a page in the form of the old version; neither it nor the same for
+//! `/v2/chats/N` is counted. `/v3/chats/N/messages` is a page of messages for N below 1000,
+//! otherwise a list of N bytes. `/requests` returns the number of answered calls of v3.
+//! `/v3/chats/900/messages` and the following ids are lists of varying messages. `/v3/things-N/M`
+//! is an object, for generated packs. `secure.rs` serves the same over TLS.
 
 use crate::bench::growth;
 use crate::bodies;
@@ -24,16 +24,16 @@ use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 
-/// What calls of the new version must carry; the grant that the fixture gives holds it.
+/// The token for calls of the new version; the grant of the fixture contains it.
 pub const ACCESS_TOKEN: &str = "v3-access-token-0123456789abcdef";
-/// What clients of the old version carry. A made-up one, like all tokens here.
+/// The token of clients of the old version. It is invented, like all tokens here.
 pub const CLIENT_TOKEN: &str = "v2-client-token-0123456789abcdef";
 
 const LISTENER: u64 = u64::MAX;
-/// The chat whose list is the first of those that vary.
+/// The chat with the first of the varying lists.
 pub const VARIED_FROM: usize = 900;
 
-/// A running fixture; it stops when dropped.
+/// A running fixture, which stops on drop.
 pub struct Fixture {
     pub address: SocketAddr,
     /// The same over TLS, with HTTP/1.1 and with HTTP/2.
@@ -42,7 +42,7 @@ pub struct Fixture {
     thread: Option<std::thread::JoinHandle<()>>,
 }
 
-/// How a call reached the fixture.
+/// The transport of a call.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Wire {
     Plain,
@@ -50,10 +50,10 @@ pub enum Wire {
     TlsHttp2,
 }
 
-/// What all threads of a fixture count together.
+/// Counters that all threads of a fixture share.
 #[derive(Default)]
 pub struct Seen {
-    /// By how they came.
+    /// By transport.
     requests: [AtomicU64; 3],
     posted: Mutex<Vec<u8>>,
     stop: AtomicBool,
@@ -66,7 +66,7 @@ impl Seen {
 }
 
 impl Fixture {
-    /// Starts a fixture on an address of its own choice where the port is 0.
+    /// Starts a fixture; port 0 selects a free port.
     pub fn start(listen: SocketAddr) -> Result<Self> {
         let listener = TcpListener::bind(listen).context("the fixture cannot listen")?;
         listener.set_nonblocking(true)?;
@@ -81,7 +81,7 @@ impl Fixture {
         Ok(Self { address, secure: None, seen, thread: Some(thread) })
     }
 
-    /// Serves over TLS as well, on addresses of its own choice.
+    /// Also serves over TLS, on free addresses.
     ///
     /// # Errors
     /// No address that can be listened on, and certificates that cannot be read.
@@ -91,7 +91,7 @@ impl Fixture {
         Ok(())
     }
 
-    /// Where calls go that come so.
+    /// Returns the address for calls of this transport.
     ///
     /// # Errors
     /// TLS that is not served.
@@ -104,17 +104,17 @@ impl Fixture {
         }
     }
 
-    /// Calls of v3 answered so far.
+    /// Returns the number of answered calls of v3.
     pub fn requests(&self) -> u64 {
         self.seen.all()
     }
 
-    /// Those of them that came so.
+    /// Returns the number of them with this transport.
     pub fn requests_over(&self, wire: Wire) -> u64 {
         self.seen.requests[wire as usize].load(Ordering::Relaxed)
     }
 
-    /// The last body that was posted to v3.
+    /// Returns the last body that was posted to v3.
     pub fn posted(&self) -> Vec<u8> {
         self.seen.posted.lock().expect("nothing panics while it is held").clone()
     }
@@ -122,7 +122,7 @@ impl Fixture {
     /// Serves until the process ends.
     pub fn wait(mut self) {
         if let Some(thread) = self.thread.take() {
-            // It only panics where a test would want to see it.
+            // A panic occurs only where a test should see it.
             thread.join().expect("the fixture does not panic");
         }
     }
@@ -131,7 +131,7 @@ impl Fixture {
 impl Drop for Fixture {
     fn drop(&mut self) {
         self.seen.stop.store(true, Ordering::Relaxed);
-        // A connection wakes it.
+        // A connection wakes up the thread.
         if let (Some(thread), Ok(_)) = (self.thread.take(), TcpStream::connect(self.address)) {
             drop(thread.join());
         }
@@ -150,7 +150,7 @@ struct Served {
 struct Connection {
     socket: TcpStream,
     reader: Reader,
-    /// What is still to be written, and how much of it has been.
+    /// The pending bytes, and the number of bytes already written.
     pending: Option<(Bytes, usize)>,
 }
 
@@ -199,7 +199,7 @@ impl Served {
         }
     }
 
-    /// Writes what is pending, or reads and answers; says whether the connection goes on.
+    /// Writes pending bytes, or reads and answers. Returns whether the connection stays open.
     fn advance(&mut self, id: u64, buffer: &mut [u8]) -> Result<bool> {
         let Some(connection) = self.connections.get_mut(&id) else { return Ok(true) };
         if connection.pending.is_none() {
@@ -231,7 +231,7 @@ impl Served {
 }
 
 impl Connection {
-    /// Writes as much as the socket takes; says whether that was all.
+    /// Writes as much as the socket accepts. Returns whether everything was written.
     fn write(&mut self) -> Result<bool> {
         let Some((answer, at)) = &mut self.pending else { return Ok(true) };
         while *at < answer.len() {
@@ -246,7 +246,7 @@ impl Connection {
     }
 }
 
-/// What matters of a request.
+/// The relevant parts of a request.
 pub struct Asked<'a> {
     pub method: &'a [u8],
     pub target: &'a [u8],
@@ -254,7 +254,7 @@ pub struct Asked<'a> {
     pub body: &'a [u8],
 }
 
-/// A whole answer, made once.
+/// A complete answer, built once.
 #[derive(Clone)]
 pub struct Reply {
     pub status: StatusCode,
@@ -270,7 +270,7 @@ impl Reply {
     }
 }
 
-/// All that is answered.
+/// All answers.
 pub struct Answers {
     old_page: Reply,
     page: Reply,
@@ -286,7 +286,7 @@ pub struct Answers {
 }
 
 impl Answers {
-    /// Makes them, but for large lists, which are made when they are asked for.
+    /// Builds the answers, except large lists, which are built on demand.
     pub fn new() -> Self {
         let grant = format!(
             r#"{{"token_type":"Bearer","expires_in":2592000,"access_token":"{ACCESS_TOKEN}","refresh_token":"v3-refresh-token-0123456789abcdef"}}"#
@@ -306,7 +306,7 @@ impl Answers {
         }
     }
 
-    /// The answer to a request, which is counted.
+    /// Returns the answer to a request, and counts it.
     pub fn to(&mut self, asked: &Asked<'_>, wire: Wire, seen: &Seen) -> Reply {
         match (asked.method, asked.target) {
             (b"POST", b"/oauth/access_token") => return self.grant.clone(),
@@ -341,7 +341,7 @@ impl Answers {
     }
 }
 
-/// The id of the chat that a target names, and what comes behind it.
+/// Returns the id of the chat in a target, and the rest of the target.
 fn chat_of(target: &[u8]) -> Option<(usize, &[u8])> {
     let rest = target.strip_prefix(b"/v3/chats/")?;
     let digits = rest.iter().position(|byte| !byte.is_ascii_digit()).unwrap_or(rest.len());

@@ -18,14 +18,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// Longest wait of a loop that nothing happens in: whoever tells it to stop is heard by then.
+/// Maximum wait of an idle loop, after which it notices that it should stop.
 const WAIT_MAX: Duration = Duration::from_millis(20);
 const ANSWER_WAIT_MAX: Duration = Duration::from_secs(120);
 
-/// What is asked, how often at one time, and how fast.
+/// The requests, their concurrency, and their rate.
 pub struct Load {
     pub target: Target,
-    /// One after another, and then again from the first.
+    /// One after another, starting again after the last.
     pub requests: Vec<Vec<u8>>,
     /// The status that every answer must have.
     pub status: u16,
@@ -33,7 +33,7 @@ pub struct Load {
     pub pace: Pace,
 }
 
-/// Who is asked, and whether over TLS.
+/// The target, and whether it uses TLS.
 #[derive(Clone)]
 pub struct Target {
     pub address: SocketAddr,
@@ -47,7 +47,7 @@ impl From<SocketAddr> for Target {
 }
 
 impl Target {
-    /// Opens a connection; it blocks until it is told otherwise.
+    /// Opens a connection, in blocking mode.
     fn connect(&self) -> Result<Stream> {
         let mut socket = TcpStream::connect(self.address).context("the peer cannot be reached")?;
         socket.set_nodelay(true)?;
@@ -73,8 +73,8 @@ impl Stream {
         }
     }
 
-    /// Whether something may have been read from the socket that has not been read from here, of
-    /// which the socket says nothing.
+    /// Returns whether TLS may hold decrypted bytes that were not read yet. The socket does not
+    /// report these as readable.
     fn may_hold(&self) -> bool {
         matches!(self, Self::Tls(_))
     }
@@ -107,32 +107,32 @@ impl Write for Stream {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub enum Pace {
-    /// The next request when the answer is there.
+    /// The next request follows the answer.
     Closed,
-    /// So many a second over all connections, whatever the answers do.
+    /// This number per second over all connections, regardless of the answers.
     Open { per_second: u32 },
 }
 
-/// When a load ends and which answers are noted.
+/// The end of a load, and the recorded answers.
 pub enum Until<'a> {
-    /// When so many requests have been answered, all of them noted; no more are sent.
+    /// After this number of answers, all of them recorded; no further requests are sent.
     Count(u64),
-    /// When told; answers are noted between `NOTE` and `STOP`.
+    /// On a signal; answers between `NOTE` and `STOP` are recorded.
     Told(&'a AtomicU8),
 }
 
-/// What it may be told at first: it is over when all connections are there, of which TLS makes something.
+/// The initial state: connections are being opened, which takes time with TLS.
 pub const CONNECT: u8 = 3;
 pub const WARM: u8 = 0;
 pub const NOTE: u8 = 1;
 pub const STOP: u8 = 2;
 
-/// What came of it.
+/// The result.
 pub struct Tally {
-    /// Nanoseconds from when a request was due to the end of its answer.
+    /// Nanoseconds from the due time of a request to the end of its answer.
     pub latencies: Histogram<u64>,
     pub answers: u64,
-    /// Answers of another status, and connections that broke in the middle of one.
+    /// Answers with another status, and connections that broke during one.
     pub failures: u64,
 }
 
@@ -142,7 +142,7 @@ pub struct Answer {
     pub body: Vec<u8>,
 }
 
-/// Sends one request on a connection of its own.
+/// Sends one request on a separate connection.
 pub fn fetch(target: &Target, request: &[u8]) -> Result<Answer> {
     let mut stream = target.connect()?;
     stream.socket().set_read_timeout(Some(ANSWER_WAIT_MAX))?;
@@ -164,7 +164,7 @@ pub fn fetch(target: &Target, request: &[u8]) -> Result<Answer> {
 pub fn run(load: &Load, until: &Until<'_>) -> Result<Tally> {
     let mut running = Running::start(load)?;
     if let Until::Told(phase) = until {
-        // Whoever has told it something else already does not wait for this.
+        // If another state was set in the meantime, it remains.
         phase.compare_exchange(CONNECT, WARM, Ordering::Relaxed, Ordering::Relaxed).ok();
     }
     running.run(until)?;
@@ -175,12 +175,12 @@ struct Running<'a> {
     load: &'a Load,
     epoll: OwnedFd,
     connections: Vec<Connection>,
-    /// Connections that wait for the time at which their next request is due.
+    /// Connections that wait for the due time of their next request.
     due: BinaryHeap<Reverse<(Instant, usize)>>,
     tally: Tally,
     buffer: Vec<u8>,
     noting: bool,
-    /// Requests sent, and how many are to be.
+    /// Requests sent, and the number to send.
     asked: u64,
     to_ask: u64,
 }
@@ -188,18 +188,18 @@ struct Running<'a> {
 struct Connection {
     stream: Stream,
     reader: Reader,
-    /// Which of the requests is under way.
+    /// Index of the current request.
     request: usize,
-    /// When the request under way, or the next one, was to be sent.
+    /// The due time of the current or the next request.
     due: Instant,
-    /// Whether anything of the answer has come.
+    /// Whether a part of the answer arrived.
     begun: bool,
     asking: bool,
 }
 
 impl<'a> Running<'a> {
     fn start(load: &'a Load) -> Result<Self> {
-        // Without this, waits end up to 50 µs late, which is as much as what is to be measured.
+        // Otherwise waits end up to 50 µs late, which is the magnitude of the measured latencies.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1)).ok();
         let epoll = epoll::create(CreateFlags::CLOEXEC)?;
         let latencies = Histogram::new_with_bounds(1, 600_000_000_000, 3).context("bounds of latencies")?;
@@ -225,8 +225,8 @@ impl<'a> Running<'a> {
                 asking: false,
             });
         }
-        // Nothing is due before all are there, or many connections would begin with all their
-        // requests at once.
+        // Requests are due only after all connections are open. Otherwise many connections would start
+        // with all of their requests at once.
         let start = Instant::now();
         for (at, connection) in running.connections.iter_mut().enumerate() {
             connection.due = match load.pace {
@@ -274,7 +274,7 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Sends what is due; returns how long nothing will be.
+    /// Sends the due requests. Returns the time until the next one.
     fn ask_what_is_due(&mut self) -> Result<Duration> {
         while let Some(Reverse((due, at))) = self.due.peek().copied() {
             if self.asked == self.to_ask {
@@ -300,7 +300,7 @@ impl<'a> Running<'a> {
         let written = match self.connections[at].stream.write(request) {
             Ok(written) => written,
             Err(_) => {
-                // Closed by the peer between two requests, as it may.
+                // The peer closed it between two requests, which is permitted.
                 let stream = self.connect(at)?;
                 self.connections[at].stream = stream;
                 self.connections[at].stream.write(request)?
@@ -311,7 +311,7 @@ impl<'a> Running<'a> {
         Ok(())
     }
 
-    /// Reads what has come on a connection.
+    /// Reads from a connection.
     fn take(&mut self, at: usize) -> Result<()> {
         loop {
             let connection = &mut self.connections[at];
@@ -354,7 +354,8 @@ impl<'a> Running<'a> {
         }
     }
 
-    /// Opens a connection anew that the peer has closed; one that broke within an answer has failed.
+    /// Reopens a connection that the peer closed. A connection that broke during an answer counts
+    /// as failed.
     fn reconnect(&mut self, at: usize) -> Result<()> {
         let stream = self.connect(at)?;
         let connection = &mut self.connections[at];
@@ -375,7 +376,7 @@ mod tests {
     use std::net::{SocketAddr, TcpListener};
     use std::time::Duration;
 
-    /// A server for one connection that answers its first request late and all others at once.
+    /// A server for one connection that answers its first request late and all others immediately.
     fn stalling(pause: Duration) -> SocketAddr {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -405,7 +406,7 @@ mod tests {
         };
         let tally = run(&load, &Until::Count(20)).unwrap();
         assert_eq!((tally.answers, tally.failures), (20, 0));
-        // One is due every 10 ms, so the first ten are at least 100 ms late, whatever the machine does.
+        // A request is due every 10 ms, so the first ten are at least 100 ms late on any machine.
         let late = tally.latencies.count_between(99_000_000, u64::MAX);
         assert!(late >= 10, "{late}");
     }
@@ -445,7 +446,7 @@ mod tests {
             address: fixture.address_of(Wire::TlsHttp1).unwrap(),
             tls: Some(certificates.client().unwrap()),
         };
-        // One of them is larger than a record, and than what a socket holds.
+        // One of them exceeds a TLS record and the buffer of a socket.
         let large = request("/v3/chats/1000000/messages");
         let secured = fetch(&target, &large).unwrap();
         assert!(secured.body == fetch(&fixture.address.into(), &large).unwrap().body);

@@ -1,13 +1,15 @@
-//! What Switchback is measured against, and what measures it; `benches/peers/run` builds and calls this.
+//! The program that measures Switchback against its peers; `benches/peers/run` builds and calls it.
 //!
-//! - `pass.rs`, `value.rs`: our yardsticks on hyper, passing through and translating with
-//!   `serde_json::Value`; `proxy.rs` is what they share.
-//! - `fixture.rs`, `bodies.rs`: the upstream of all peers, and what it answers.
-//! - `tls.rs`, `secure.rs`, `relay.rs`: certificates, the fixture behind TLS, and a way to it that
-//!   takes longer.
-//! - `candidate.rs`: upstreams that a shadow should not be asked to wait for.
-//! - `load.rs`, `wire.rs`: the load generator, and how both it and the fixture find the ends of messages.
-//! - `bench/`: starts the peers, checks that they agree, measures them in turn and writes the tables.
+//! - `pass.rs`, `value.rs`: our yardsticks on hyper, forwarding and translating with
+//! `serde_json::Value`; `proxy.rs` has their common parts.
+//! - `fixture.rs`, `bodies.rs`: the upstream of all peers, and its answers.
+//! - `tls.rs`, `secure.rs`, `relay.rs`: certificates, the fixture behind TLS, and a slower path to
+//! it.
+//! - `candidate.rs`: upstreams that a shadow should not wait for.
+//! - `load.rs`, `wire.rs`: the load generator, and the detection of message ends in both it and the
+//! fixture.
+//! - `bench/`: starts the peers, checks that they agree, measures them in rotation and writes the
+//! tables.
 
 mod bench;
 mod bodies;
@@ -29,9 +31,9 @@ use std::net::SocketAddr;
 #[derive(Parser)]
 #[command(about = "Measures Switchback beside what a user would pick instead")]
 enum Verb {
-    /// Start the peers, check that they agree, measure them in turn, write the tables
+    /// Start the peers, check that they agree, measure them in rotation, write the tables
     Run(bench::Options),
-    /// Count the gateway's instructions per call with callgrind and hold them against budgets
+    /// Count the gateway's instructions per call with callgrind and compare them with budgets
     Instructions(bench::instructions::Options),
     /// The upstream that all peers share, alone
     Fixture {

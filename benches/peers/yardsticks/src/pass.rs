@@ -1,5 +1,5 @@
-//! The yardstick of passing through: plain hyper, which forwards a request and streams its answer
-//! back, and does nothing else.
+//! The yardstick for forwarding: plain hyper, which forwards a request, streams its answer back,
+//! and does nothing else.
 
 use crate::proxy::{self, Answer, Upstream};
 use anyhow::Result;

@@ -1,6 +1,6 @@
-//! What the two hyper yardsticks share: a thread with a run time per core, an HTTP/1.1 server, a
-//! client that keeps connections. Written as lean as hyper lets one without tricks, so that they
-//! are worth being measured against.
+//! The common parts of the two hyper yardsticks: a thread with a runtime per core, an HTTP/1.1
+//! server, and a client with persistent connections. As lean as hyper permits without tricks, so
+//! that a comparison with them is meaningful.
 
 use anyhow::Result;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use std::future::Future;
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 
-/// A body that streams through or that has been made.
+/// A body that is streamed or was built.
 pub type Answer = UnsyncBoxBody<Bytes, hyper::Error>;
 
 /// The upstream, and the connections to it.
@@ -43,7 +43,7 @@ where
         Ok(Self { client, authority: text.parse()?, host: HeaderValue::from_str(&text)? })
     }
 
-    /// The address of a path there.
+    /// Returns the address of a path on the upstream.
     pub fn uri(&self, path: PathAndQuery) -> Uri {
         let mut parts = hyper::http::uri::Parts::default();
         parts.scheme = Some(Scheme::HTTP);
@@ -52,7 +52,7 @@ where
         Uri::from_parts(parts).expect("scheme, authority and path make an address")
     }
 
-    /// Sends a request whose address is one of `uri`.
+    /// Sends a request to an address of `uri`.
     ///
     /// # Errors
     /// An upstream that cannot be reached.
@@ -61,7 +61,7 @@ where
     }
 }
 
-/// Serves on all cores until the process ends; `state` is made once for each.
+/// Serves on all cores until the process ends; `state` is created once per core.
 ///
 /// # Errors
 /// An address that cannot be listened on.
@@ -112,7 +112,7 @@ where
                     Ok::<_, hyper::Error>(answer.await.unwrap_or_else(|_| refusal(StatusCode::BAD_GATEWAY)))
                 }
             });
-            // A client that went away is nobody's business here.
+            // A disconnected client is not an error here.
             hyper::server::conn::http1::Builder::new()
                 .serve_connection(TokioIo::new(socket), service)
                 .await
@@ -121,7 +121,7 @@ where
     }
 }
 
-/// An answer with a body that is there.
+/// Returns an answer with a given body.
 pub fn whole(status: StatusCode, body: impl Into<Bytes>) -> Response<Answer> {
     let body = Full::new(body.into()).map_err(|never| match never {}).boxed_unsync();
     let mut response = Response::new(body);
@@ -129,7 +129,7 @@ pub fn whole(status: StatusCode, body: impl Into<Bytes>) -> Response<Answer> {
     response
 }
 
-/// An error in the service's form.
+/// Returns an error in the service's form.
 pub fn refusal(status: StatusCode) -> Response<Answer> {
     let reason = status.canonical_reason().unwrap_or_default();
     whole(status, format!(r#"{{"reason":"{reason}"}}"#))

@@ -1,5 +1,5 @@
-//! A service that is further away: passes bytes on in both directions, each piece a fixed time
-//! after it came. One thread, whose waits are finer than a millisecond.
+//! A distant service: forwards bytes in both directions, each piece after a fixed delay. It has one
+//! thread, with waits finer than a millisecond.
 
 use anyhow::{Context, Result};
 use rustix::event::Timespec;
@@ -10,13 +10,14 @@ use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
-/// Listener and connections are told apart by number; a connection has two, one for each of its sockets.
+/// Listener and connections are identified by number; a connection has two, one for each of its
+/// sockets.
 const LISTENER: u64 = u64::MAX;
-/// Bytes under way in one direction; whoever sends more has to wait.
+/// Maximum number of bytes under way in one direction; a faster sender has to wait.
 const UNDER_WAY_MAX: usize = 4 * 1024 * 1024;
 const WAIT_MAX: Duration = Duration::from_millis(500);
 
-/// Starts a relay that lasts as long as the process, and returns where it listens.
+/// Starts a relay that runs as long as the process, and returns its address.
 ///
 /// # Errors
 /// No address that can be listened on.
@@ -28,7 +29,7 @@ pub fn start(to: SocketAddr, delay: Duration) -> Result<SocketAddr> {
     epoll::add(&epoll, &listener, EventData::new_u64(LISTENER), EventFlags::IN)?;
     let mut relay = Relay { listener, epoll, to, delay, ends: HashMap::new(), next: 0, due: VecDeque::new() };
     std::thread::Builder::new().name("relay".to_owned()).spawn(move || {
-        // Without this, waits end up to 50 µs late.
+        // Otherwise waits end up to 50 µs late.
         rustix::thread::set_current_timer_slack(std::num::NonZero::new(1)).ok();
         if let Err(error) = relay.run() {
             eprintln!("the relay failed: {error:#}");
@@ -45,25 +46,25 @@ struct Relay {
     /// Sockets by number; the other end of number `n` is `n ^ 1`.
     ends: HashMap<u64, End>,
     next: u64,
-    /// What came, with when it is to go on and the number that it goes to. All wait equally long,
-    /// so these are in order.
+    /// Received pieces, with their due time and the number of the receiving socket. All have the
+    /// same delay, so they are in order.
     due: VecDeque<(Instant, u64, Vec<u8>)>,
 }
 
 struct End {
     socket: TcpStream,
-    /// What is due and does not fit into the socket's buffer yet.
+    /// Bytes that are due and do not fit into the socket's buffer yet.
     unsent: VecDeque<u8>,
     /// Bytes on their way to this end, `unsent` included.
     under_way: usize,
-    /// Whether the other end says no more once all that is under way has been written.
+    /// Whether the other end sends no more after the bytes that are under way.
     ending: bool,
-    /// Whether this end has said all that it says.
+    /// Whether this end sends no more.
     is_read: bool,
 }
 
 impl End {
-    /// Whether all that is ever to go to this end has gone.
+    /// Whether all bytes for this end were written.
     fn is_done(&self) -> bool {
         self.ending && self.unsent.is_empty()
     }
@@ -96,7 +97,7 @@ impl Relay {
             Err(error) if error.kind() == ErrorKind::WouldBlock => return Ok(()),
             Err(error) => return Err(error.into()),
         };
-        // A service that is not there is a connection that ends.
+        // An unreachable service appears as a closed connection.
         let Ok(to) = TcpStream::connect(self.to) else { return Ok(()) };
         for socket in [from, to] {
             socket.set_nonblocking(true)?;
@@ -109,7 +110,8 @@ impl Relay {
         Ok(())
     }
 
-    /// Reads from an end what its other one has room for, and writes to it what it has room for.
+    /// Reads from an end as much as the other one has room for, and writes as much as its socket
+    /// accepts.
     fn advance(&mut self, id: u64, buffer: &mut [u8]) {
         let room = self.ends.get(&(id ^ 1)).is_some_and(|other| other.under_way < UNDER_WAY_MAX);
         let Some(end) = self.ends.get_mut(&id) else { return };
@@ -122,7 +124,7 @@ impl Relay {
                     if let Some(other) = self.ends.get_mut(&(id ^ 1)) {
                         other.under_way += read;
                     }
-                    // Nothing stands for the end.
+                    // An empty piece represents the end.
                     self.due.push_back((Instant::now() + self.delay, id ^ 1, buffer[..read].to_vec()));
                 }
             }
@@ -130,7 +132,7 @@ impl Relay {
         self.write(id);
     }
 
-    /// Writes what has waited long enough; returns how long nothing will have.
+    /// Writes the due pieces. Returns the time until the next one.
     fn pass_on_what_is_due(&mut self) -> Duration {
         while let Some((at, ..)) = self.due.front() {
             let left = at.saturating_duration_since(Instant::now());
@@ -165,7 +167,7 @@ impl Relay {
         if [id, id ^ 1].iter().all(|id| self.ends.get(id).is_some_and(End::is_done)) {
             return self.forget(id);
         }
-        // What an end is looked at for depends on what is under way to either.
+        // The events to wait for depend on the bytes under way to both ends.
         for id in [id, id ^ 1] {
             self.watch(id);
         }
@@ -213,7 +215,7 @@ mod tests {
         client.read_to_end(&mut back).unwrap();
         echo.join().unwrap();
         assert!(back == sent, "{} of {} bytes came back", back.len(), sent.len());
-        // At least: a machine that is busy makes it more.
+        // A minimum, because a busy machine adds to it.
         assert!(begun.elapsed() >= 2 * DELAY);
     }
 }

@@ -1,6 +1,6 @@
-//! The fixture behind TLS: the same answers and counts as `fixture.rs`, over HTTP/1.1 or HTTP/2 as
-//! ALPN has it. On hyper, because HTTP/2 is nothing to be written by hand; what it costs is on the
-//! core of the load generator, not on that of a peer.
+//! The fixture behind TLS: the same answers and counts as `fixture.rs`, over HTTP/1.1 or HTTP/2 by
+//! ALPN. It uses hyper, because HTTP/2 is too complex for handwritten code; its cost is on the core
+//! of the load generator, not on that of a peer.
 
 use crate::fixture::{Answers, Asked, Seen, Wire};
 use crate::tls::HTTP_2;
@@ -18,10 +18,10 @@ use tokio::net::TcpStream;
 use tokio::sync::oneshot;
 use tokio_rustls::TlsAcceptor;
 
-/// Streams at one time on one connection of HTTP/2, as nginx has it.
+/// Maximum number of concurrent streams on a connection of HTTP/2, as in nginx.
 const STREAMS_MAX: u32 = 128;
 
-/// A listener with a thread of its own; it stops when dropped.
+/// A listener with a thread of its own, which stops on drop.
 pub struct Secure {
     pub address: SocketAddr,
     stop: Option<oneshot::Sender<()>>,
@@ -29,7 +29,7 @@ pub struct Secure {
 }
 
 impl Secure {
-    /// Starts one on an address of its own choice.
+    /// Starts a listener on a free address.
     ///
     /// # Errors
     /// No address that can be listened on.
@@ -42,7 +42,7 @@ impl Secure {
         let thread = std::thread::Builder::new().name("secure fixture".to_owned()).spawn(move || {
             runtime.block_on(async {
                 tokio::spawn(accept(listener, TlsAcceptor::from(config), seen));
-                // Nothing is sent: the sender is dropped.
+                // Nothing is sent: dropping the sender is the signal.
                 stopped.await.ok();
             });
         })?;
@@ -63,7 +63,7 @@ async fn accept(listener: TcpListener, tls: TlsAcceptor, seen: Arc<Seen>) -> Res
     loop {
         let (socket, _) = listener.accept().await?;
         socket.set_nodelay(true)?;
-        // A connection that breaks is its client's business, who sees it.
+        // The client notices a broken connection.
         let (tls, answers, seen) = (tls.clone(), answers.clone(), seen.clone());
         tokio::spawn(async move { serve(socket, tls, answers, seen).await.ok() });
     }

@@ -1,5 +1,5 @@
-//! Certificates of a run: an authority that exists for that run only, and one certificate of it,
-//! for all who serve on loopback.
+//! Certificates of a run: an authority for that run only, and one certificate of it for all servers
+//! on loopback.
 
 use anyhow::{Context, Result};
 use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, DnType, IsCa, KeyPair};
@@ -10,24 +10,25 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-/// Protocols as ALPN names them.
+/// Protocols by their ALPN names.
 pub const HTTP_1: &[u8] = b"http/1.1";
 pub const HTTP_2: &[u8] = b"h2";
 
-/// Where the files are: `ca.pem`, `server.pem`, `server.key`, and `server-both.pem` with the last
-/// two of them.
+/// The paths of the files: `ca.pem`, `server.pem`, `server.key`, and `server-both.pem` with the
+/// last two of them.
 pub struct Certificates {
     pub folder: PathBuf,
 }
 
 impl Certificates {
-    /// Makes an authority and a certificate for `localhost` and 127.0.0.1, and writes them into a folder.
+    /// Creates an authority and a certificate for `localhost` and 127.0.0.1, and writes them into a
+    /// folder.
     ///
     /// # Errors
     /// A folder that cannot be written.
     pub fn make(folder: PathBuf) -> Result<Self> {
         let mut authority = CertificateParams::new([])?;
-        // OpenSSL takes a certificate whose issuer is called as itself for one that it has signed itself.
+        // OpenSSL treats a certificate with equal names of issuer and subject as self-signed.
         authority.distinguished_name.push(DnType::CommonName, "authority of a run");
         authority.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
         let authority = CertifiedIssuer::self_signed(authority, KeyPair::generate()?)?;
@@ -45,8 +46,8 @@ impl Certificates {
         Ok(Self { folder })
     }
 
-    /// For a server that speaks these protocols. It chooses the cipher, so that the same one is
-    /// measured with everybody.
+    /// For a server with these protocols. It selects the cipher, so that all peers are measured
+    /// with the same one.
     ///
     /// # Errors
     /// Files that are gone.
@@ -59,7 +60,7 @@ impl Certificates {
         Ok(Arc::new(config))
     }
 
-    /// For a client that speaks HTTP/1.1 and trusts the authority alone.
+    /// For a client with HTTP/1.1 that trusts only the authority.
     ///
     /// # Errors
     /// Files that are gone.

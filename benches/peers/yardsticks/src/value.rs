@@ -1,6 +1,6 @@
-//! The yardstick of translating: hyper with `serde_json::Value`, bodies held whole, the mapping of
-//! three operations written by hand. Written from the service's document, so it is also a second
-//! witness of what our mapping files say.
+//! The yardstick for translation: hyper with `serde_json::Value`, buffered bodies, and a
+//! handwritten mapping of three operations. It was written from the service's document, so it also
+//! verifies our mapping files independently.
 
 use crate::proxy::{self, Answer, Upstream, refusal, whole};
 use anyhow::{Context, Result};
@@ -18,7 +18,7 @@ const JSON: HeaderValue = HeaderValue::from_static("application/json");
 
 struct Gateway {
     upstream: Upstream<Full<Bytes>>,
-    /// What a client sends → what goes out for it.
+    /// Tokens of clients, with those of their calls.
     grants: HashMap<Vec<u8>, HeaderValue>,
 }
 
@@ -33,7 +33,7 @@ pub fn serve(listen: SocketAddr, upstream: SocketAddr, client_token: &str, acces
     proxy::serve(listen, gateway, answer)
 }
 
-/// The operations that are translated.
+/// The translated operations.
 enum Operation {
     Messages,
     Chat,
@@ -90,12 +90,12 @@ async fn answer(gateway: Arc<Gateway>, request: Request<Incoming>) -> Result<Res
     Ok(answer)
 }
 
-/// The named members of an object, in this order, as far as they are there.
+/// Returns the named members of an object that are present, in this order.
 fn pick(mut from: Map<String, Value>, names: &[&str]) -> Map<String, Value> {
     names.iter().filter_map(|name| from.remove_entry(*name)).collect()
 }
 
-/// A list of messages as the old version shows it.
+/// Returns a list of messages in the form of the old version.
 pub fn messages(list: Vec<Map<String, Value>>) -> Vec<Map<String, Value>> {
     list.into_iter().map(message).collect()
 }

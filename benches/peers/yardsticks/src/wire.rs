@@ -1,12 +1,12 @@
-//! Where one HTTP/1.1 message ends and the next begins, for the load generator and the fixture:
-//! both must cost little beside what is measured, so bodies are skipped and not parsed. Not here:
-//! sockets, and anything that a proxy would need.
+//! Detection of the ends of HTTP/1.1 messages, for the load generator and the fixture. Both must be
+//! cheap in comparison with the measured peers, so bodies are skipped and not parsed. Sockets, and
+//! anything that only a proxy needs, are not handled here.
 
 use anyhow::{Context, Result, bail};
 
 const HEAD_BYTES_MAX: usize = 64 * 1024;
 
-/// Reads messages one after another out of pieces cut anywhere.
+/// Reads consecutive messages from pieces of any size.
 pub struct Reader {
     part: Part,
     head: Vec<u8>,
@@ -26,13 +26,13 @@ enum Part {
 }
 
 impl Reader {
-    /// A reader that skips bodies, or keeps them when `keep_bodies`.
+    /// Returns a reader that skips bodies, or stores them with `keep_bodies`.
     pub fn new(keep_bodies: bool) -> Self {
         let body = keep_bodies.then(Vec::new);
         Self { part: Part::Head, head: Vec::with_capacity(512), size_line: Vec::new(), body }
     }
 
-    /// Takes bytes until the message is complete; returns how many were taken.
+    /// Consumes bytes until the message is complete. Returns the number of consumed bytes.
     ///
     /// # Errors
     /// What cannot be read as HTTP/1.1 with a length or chunks.
@@ -68,8 +68,8 @@ impl Reader {
     fn push_head(&mut self, input: &[u8]) -> Result<usize> {
         let before = self.head.len();
         let taken = if before == 0 {
-            // The usual case: all of the head in one piece, with much of the body behind it that is
-            // not to be copied.
+            // The usual case: the complete head in one piece, followed by a large part of the body that
+            // should not be copied.
             find(input).unwrap_or(input.len())
         } else {
             let seen = before.saturating_sub(3);
@@ -120,7 +120,7 @@ impl Reader {
         taken
     }
 
-    /// How the body of the message whose head has been read is delimited (RFC 9112 section 6.3).
+    /// Returns the delimitation of the body after a head (RFC 9112, section 6.3).
     fn framing(&self) -> Result<Part> {
         if let Some(coding) = self.field("transfer-encoding") {
             if !coding.eq_ignore_ascii_case(b"chunked") {
@@ -138,7 +138,7 @@ impl Reader {
         Ok(Part::Sized(0))
     }
 
-    /// The value of a header field of the message read, by its name in lower case.
+    /// Returns the value of a header field of the current message, by its name in lower case.
     pub fn field(&self, name: &str) -> Option<&[u8]> {
         self.head.split(|byte| *byte == b'\n').skip(1).find_map(|line| {
             let (found, value) = line.split_at_checked(name.len())?;
@@ -147,29 +147,29 @@ impl Reader {
         })
     }
 
-    /// The status of the answer read; 0 for anything else.
+    /// Returns the status of the current answer; 0 for a request.
     pub fn status(&self) -> u16 {
         let digits = self.head.get(9..12).and_then(|text| std::str::from_utf8(text).ok());
         digits.and_then(|text| text.parse().ok()).unwrap_or(0)
     }
 
-    /// Method and target of the request read.
+    /// Returns method and target of the current request.
     pub fn request(&self) -> (&[u8], &[u8]) {
         let mut words = self.head.split(|byte| matches!(byte, b' ' | b'\r'));
         (words.next().unwrap_or_default(), words.next().unwrap_or_default())
     }
 
-    /// The body read so far, where bodies are kept.
+    /// Returns the body so far, if bodies are stored.
     pub fn body(&self) -> &[u8] {
         self.body.as_deref().unwrap_or_default()
     }
 
-    /// Whether the message has been read to its end.
+    /// Returns whether the message is complete.
     pub fn is_complete(&self) -> bool {
         matches!(self.part, Part::Complete)
     }
 
-    /// Goes on to the next message.
+    /// Continues with the next message.
     pub fn reset(&mut self) {
         self.part = Part::Head;
         self.head.clear();
@@ -179,7 +179,7 @@ impl Reader {
     }
 }
 
-/// Where a head ends that begins or goes on in a text.
+/// Returns the end of a head that starts or continues in a text.
 fn find(text: &[u8]) -> Option<usize> {
     text.windows(4).position(|window| window == b"\r\n\r\n").map(|at| at + 4)
 }
@@ -188,7 +188,7 @@ fn find(text: &[u8]) -> Option<usize> {
 mod tests {
     use super::Reader;
 
-    /// Reads a text in pieces of a size; returns status and body of each message in it.
+    /// Reads a text in pieces of a size. Returns status and body of each message.
     fn messages(text: &[u8], size: usize) -> Vec<(u16, Vec<u8>)> {
         let (mut reader, mut found) = (Reader::new(true), Vec::new());
         for piece in text.chunks(size) {

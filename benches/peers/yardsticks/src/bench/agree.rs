@@ -1,6 +1,6 @@
-//! Before anything is measured: every peer answers every call rightly, all that translate give the
-//! same JSON, and what reaches the upstream is the same. Who does less than the others is not
-//! measured beside them.
+//! Checks before the measurements: every peer answers every call correctly, all translating peers
+//! yield the same JSON, and the upstream receives the same requests. A peer that does less work
+//! than the others is not measured.
 
 use super::calls::Call;
 use super::peers::Running;
@@ -11,12 +11,12 @@ use anyhow::{Context, Result, ensure};
 use serde_json::Value;
 use std::time::{Duration, Instant};
 
-/// Largest answers that are parsed and compared; larger ones are the same elements more often.
+/// Size of the largest answers that are parsed and compared. Larger ones repeat the same elements.
 const COMPARED: [Call; 6] =
     [Call::List, Call::Single, Call::Send, Call::Varied, Call::List1Mb, Call::List10Mb];
 const READY_WAIT_MAX: Duration = Duration::from_secs(60);
 
-/// Waits until a peer answers a call as it should.
+/// Waits until a peer answers a call correctly.
 pub fn await_ready(running: &mut Running) -> Result<()> {
     let start = Instant::now();
     let request = Call::Single.requests(running).concat();
@@ -36,11 +36,11 @@ pub fn await_ready(running: &mut Running) -> Result<()> {
     }
 }
 
-/// Checks that the peers agree on the calls that are to be measured, and that they call the service
-/// as it is said.
+/// Checks that the peers agree on the calls to be measured, and that they call the service as
+/// documented.
 pub fn check(peers: &[Running], transport: Transport, calls: &[Call], fixture: &Fixture) -> Result<()> {
     for call in COMPARED.into_iter().filter(|call| calls.contains(call)) {
-        // By what is passed and what is translated, then by request.
+        // Grouped by passing and translating peers, then by request.
         let mut first: [Vec<Value>; 2] = [Vec::new(), Vec::new()];
         for running in peers {
             let who = || format!("{:?} asked for {}{}", running.peer, call.title(), transport.title());

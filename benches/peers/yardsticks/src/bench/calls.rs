@@ -1,21 +1,21 @@
-//! What is asked of the peers: the same call in both versions, since peers that pass bytes through
-//! are asked for the new one.
+//! The calls to the peers. Each exists in both versions, because peers that forward bytes get the
+//! new one.
 
 use super::peers::{Peer, Running};
 use crate::bodies::VARIED;
 use crate::fixture::{ACCESS_TOKEN, CLIENT_TOKEN, VARIED_FROM};
 use clap::ValueEnum;
 
-/// A call that is measured.
+/// A measured call.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum Call {
     /// 20 messages, 16 KB
     List,
     /// One chat
     Single,
-    /// A message that is sent; the old version answers 201 without a body
+    /// A message to send; the old version answers 201 without a body
     Send,
-    /// Lists of 1 to 200 messages whose members vary, in turn
+    /// Lists of 1 to 200 messages with varying members, in rotation
     Varied,
     /// A list of 1 MB
     #[value(name = "list-1mb")]
@@ -31,7 +31,7 @@ pub enum Call {
 const SENT: &str = r#"{"text":"Olá! O seu pedido saiu hoje 🚚 e chega amanhã de manhã.","isInternal":false}"#;
 
 impl Call {
-    /// How the tables call it.
+    /// Returns its name in the tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::List => "20 messages, 16 KB",
@@ -44,12 +44,13 @@ impl Call {
         }
     }
 
-    /// Whether the answer fits many times into any cache, so that requests are best counted by the second.
+    /// Returns whether the answer fits into the caches many times, so that requests per second are
+    /// the best unit.
     pub const fn is_small(self) -> bool {
         matches!(self, Self::List | Self::Single | Self::Send | Self::Varied)
     }
 
-    /// How often a large answer is fetched in one round.
+    /// Returns how often a large answer is fetched in one round.
     pub fn large_count(self) -> u64 {
         match self {
             Self::List10Mb => 12,
@@ -58,17 +59,17 @@ impl Call {
         }
     }
 
-    /// The body that goes with it, the same in both versions.
+    /// Returns the body of the request, which is the same in both versions.
     pub fn body(self) -> &'static str {
         if self == Self::Send { SENT } else { "" }
     }
 
-    /// The status that a client of this peer sees.
+    /// Returns the status for a client of this peer.
     pub fn status(self, peer: Peer) -> u16 {
         if self == Self::Send && peer.translates() { 201 } else { 200 }
     }
 
-    /// The bytes to send to a peer, most often the same ones again and again.
+    /// Returns the bytes to send to a peer, usually the same for each request.
     pub fn requests(self, running: &Running) -> Vec<Vec<u8>> {
         self.paths().iter().map(|path| call_of(path, self.body(), running)).collect()
     }
@@ -88,12 +89,12 @@ impl Call {
     }
 }
 
-/// A request for a path below the version; with a body, where there is one, it is a POST.
+/// Returns a request for a path below the version; a POST if there is a body.
 pub fn call_of(path: &str, body: &str, running: &Running) -> Vec<u8> {
     call_with(path, body, running, CLIENT_TOKEN)
 }
 
-/// The same with the token of a client, where the peer translates.
+/// Returns the request, with the token of a client if the peer translates.
 pub fn call_with(path: &str, body: &str, running: &Running, client_token: &str) -> Vec<u8> {
     let (version, credential) = if running.peer.translates() {
         ("v2", format!("x-authorization: Bearer {client_token}"))

@@ -1,5 +1,5 @@
-//! What was aimed at, beside what was measured: for each measure a value that is good and one that
-//! is the goal. The one place for both; tables and JSON read them here.
+//! The goals: for each measure a good value and the target. This is the only place for both; the
+//! tables and the JSON output read them here.
 
 use super::calls::Call;
 use super::measure::{Cell, Sample};
@@ -8,7 +8,7 @@ use super::peers::Peer;
 use super::transport::Transport;
 use crate::load::Pace;
 
-/// What is measured, and what is hoped for.
+/// A measure with its goal.
 pub struct Goal {
     pub title: &'static str,
     measure: Measure,
@@ -16,17 +16,18 @@ pub struct Goal {
     pub goal: f64,
 }
 
-/// How a number comes out of a run.
+/// The derivation of a number from a run.
 enum Measure {
-    /// CPU per request of one peer over that of another, at a number of connections.
+    /// CPU time per request of one peer divided by that of another, at a number of connections.
     Cpu { transport: Transport, call: Call, connections: usize, over: [Peer; 2] },
-    /// Median latency at the fixed rate that ours has more than another's, in microseconds.
+    /// Difference of the median latency at the fixed rate between our peer and another, in
+    /// microseconds.
     AddedLatency { call: Call, than: Peer },
-    /// Something of our memory, in MB.
+    /// A part of our memory, in MB.
     Memory(fn(&Memory) -> Option<u64>),
 }
 
-/// How well a goal was met.
+/// The degree to which a goal is reached.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Met {
     Goal,
@@ -35,7 +36,7 @@ pub enum Met {
 }
 
 impl Met {
-    /// How the tables say it.
+    /// Returns its word in the tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Goal => "goal",
@@ -104,7 +105,7 @@ pub const GOALS: [Goal; 24] = {
 };
 
 impl Goal {
-    /// What the run says about it, where it measured what is needed.
+    /// Returns the value of the run, if it contains the necessary measurements.
     pub fn measured(&self, cells: &[Cell], memories: &[Memory]) -> Option<f64> {
         match self.measure {
             Measure::Cpu { transport, call, connections, over: [one, other] } => {
@@ -135,7 +136,7 @@ impl Goal {
         }
     }
 
-    /// Whether a number is as hoped for.
+    /// Returns whether a number reaches a limit.
     pub fn met(&self, measured: f64) -> Met {
         let reaches = |bound: f64| if self.is_least() { measured >= bound } else { measured <= bound };
         match (reaches(self.goal), reaches(self.good)) {
@@ -145,7 +146,7 @@ impl Goal {
         }
     }
 
-    /// Whether more is better.
+    /// Returns whether a larger value is better.
     pub fn is_least(&self) -> bool {
         self.goal > self.good
     }

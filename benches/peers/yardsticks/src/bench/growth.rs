@@ -1,6 +1,6 @@
-//! What becomes of the gateway as work grows: more connections, more operations in a pack, more
-//! clients. For each size the time until it serves, CPU per request, latency and memory; between
-//! the two largest sizes the exponent by which each grows.
+//! Growth of the gateway's cost with connections, operations of a pack and clients. Each size has
+//! the time to the first answer, CPU time per request, latency and memory; the exponent of growth
+//! is computed from the two largest sizes.
 
 use super::calls::{Call, call_with};
 use super::measure::{Sample, Setting, Span, measure_requests};
@@ -17,16 +17,16 @@ use std::time::{Duration, Instant};
 
 const READY_WAIT_MAX: Duration = Duration::from_secs(300);
 const READY_STEP: Duration = Duration::from_millis(2);
-/// Connections that ask where the number of connections is not what grows, and all their requests per second.
+/// Number of connections if connections are not the subject, and the total requests per second.
 const CONNECTIONS: usize = 64;
 const PER_SECOND: u32 = 2000;
-/// Operations and clients that take part in one measurement, spread over all there are.
+/// Number of operations and clients in one measurement, spread over all of them.
 const SPREAD: usize = 64;
-/// Operations that share a shape.
+/// Number of operations per shape.
 const OPERATIONS_OF_SHAPE: usize = 5;
 const MEMBERS: usize = 12;
 
-/// What there is more and more of.
+/// The quantity that grows.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Axis {
     Connections,
@@ -34,7 +34,7 @@ pub enum Axis {
     Clients,
 }
 
-/// One size, and what was measured there.
+/// The measurements of one size.
 #[derive(Serialize)]
 pub struct Point {
     pub axis: Axis,
@@ -51,10 +51,10 @@ pub struct Seen {
     pub resident_bytes: u64,
 }
 
-/// What is measured: its name, and how it is read.
+/// A measure: its name and its getter.
 pub type Measure = (&'static str, fn(&Seen) -> f64);
 
-/// All that is measured, in the order of the tables.
+/// All measures, in the order of the tables.
 pub const MEASURES: [Measure; 4] = [
     ("time until it serves", |seen| seen.ready_ms),
     ("CPU per request", |seen| seen.cpu_us),
@@ -63,7 +63,7 @@ pub const MEASURES: [Measure; 4] = [
 ];
 
 impl Axis {
-    /// All of them, in the order of the tables.
+    /// Returns all quantities, in the order of the tables.
     pub const ALL: [Self; 3] = [Self::Connections, Self::Operations, Self::Clients];
 
     fn sizes(self, is_tiny: bool) -> &'static [usize] {
@@ -71,20 +71,21 @@ impl Axis {
             _ if is_tiny => &[2, 20],
             Self::Connections => &[1, 10, 100, 1000, 10_000],
             Self::Operations => &[10, 50, 200, 500, 2000],
-            // A configuration has room for 76,000 such clients, by its bound of a million values.
+            // A configuration is limited to a million values, which suffices for 76,000 such clients.
             Self::Clients => &[10, 100, 1000, 10_000, 50_000],
         }
     }
 }
 
-/// How something grows between two sizes: the exponent, and whether that is worse than n log n.
+/// Returns the exponent of growth between two sizes, and whether it exceeds that of n log n.
 pub fn slope(one: (usize, f64), other: (usize, f64)) -> (f64, bool) {
     let (sizes, values) = (other.0 as f64 / one.0 as f64, other.1 / one.1);
     let allowed = sizes * (other.0 as f64).ln().max(1.0) / (one.0 as f64).ln().max(1.0);
     (values.ln() / sizes.ln(), values > allowed)
 }
 
-/// Measures all sizes. What a gateway fails at is said on standard error and left open.
+/// Measures all sizes. A failure of a gateway is printed to standard error, and its value is
+/// omitted.
 pub fn measure(site: &Site, span: Span, is_tiny: bool, fixture: &Fixture) -> Vec<Point> {
     let mut points = Vec::new();
     for axis in Axis::ALL {
@@ -112,11 +113,11 @@ fn measure_one(axis: Axis, count: usize, site: &Site, span: Span, fixture: &Fixt
     let mut running = site.start_grown(&grown)?;
     let requests = requests(axis, count, &running);
     let ready_ms = await_answer(&mut running, &requests[0], begun)?;
-    // Each client's first request fetches its token, which is not what grows.
+    // The first request of each client fetches its token, and is not a part of the measured growth.
     for request in &requests {
         fetch(&running.target, request)?;
     }
-    // By then each connection has asked.
+    // By then, each connection has sent a request.
     let all = Duration::from_secs_f64(connections as f64 / f64::from(PER_SECOND));
     let span = Span { warm: span.warm.max(all), ..span };
     let pace = Pace::Open { per_second: PER_SECOND };
@@ -139,7 +140,7 @@ fn await_answer(running: &mut Running, request: &[u8], begun: Instant) -> Result
     }
 }
 
-/// Requests spread over all operations or clients that there are.
+/// Returns requests for all operations or clients.
 fn requests(axis: Axis, count: usize, running: &Running) -> Vec<Vec<u8>> {
     let spread = (0..count.min(SPREAD)).map(|at| at * count / count.min(SPREAD));
     match axis {
@@ -157,7 +158,7 @@ fn client_token(at: usize) -> String {
     if at == 0 { CLIENT_TOKEN.to_owned() } else { format!("{CLIENT_TOKEN}-{at}") }
 }
 
-/// Short ones: a configuration may have 16 MiB.
+/// Short tokens, because a configuration is limited to 16 MiB.
 fn client_lines(count: usize) -> String {
     let mut lines = String::new();
     for at in 0..count {
@@ -171,7 +172,7 @@ fn client_lines(count: usize) -> String {
     lines
 }
 
-/// Writes a pack with so many operations, each with a name of its own, five to a shape.
+/// Writes a pack with this number of operations, each with a name of its own, five per shape.
 fn pack(operations: usize, folder: &Path) -> Result<PathBuf> {
     let folder = folder.join(format!("growth-{operations}"));
     fs::create_dir_all(folder.join("contracts")).context("the generated pack")?;
@@ -230,7 +231,7 @@ fn contract(side: &str, operations: usize, shapes: usize, name: impl Fn(usize) -
     text
 }
 
-/// What the fixture answers for any of them.
+/// Returns the fixture's answer for each of them.
 pub fn thing() -> String {
     let members: Vec<_> = (0..MEMBERS).map(|at| format!(r#""{}":"value {at}""#, new_name(at))).collect();
     format!(r#"{{"id":7,{}}}"#, members.join(","))

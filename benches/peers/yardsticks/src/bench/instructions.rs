@@ -1,10 +1,10 @@
-//! Counts what one call costs the gateway: instructions, allocations, system calls on sockets and
-//! lines of code touched. The real program runs under callgrind, which counts the tasks of tokio
-//! alone (the connections, and what they spawn), so that start-up and the other threads do not
-//! count. Counters are dumped before and after a known number of calls.
+//! Counts the cost of one call for the gateway: instructions, allocations, system calls on sockets
+//! and touched lines of code. The real program runs under callgrind, which counts only the tasks of
+//! tokio (connections and the tasks that they spawn), so that startup and other threads are
+//! excluded. Counters are dumped before and after a known number of calls.
 //!
-//! Counts repeat within 1 % where times on a shared machine do not repeat within 10 %:
-//! `benches/instructions/run` fails on a call that exceeds its budget.
+//! Counts are repeatable within 1 %, while times on a shared machine vary by more than 10 %:
+//! `benches/instructions/run` fails if a call exceeds its budget.
 
 use super::agree::await_ready;
 use super::calls::Call;
@@ -23,19 +23,19 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-/// Connections that calls are spread over.
+/// Number of connections that the calls are spread over.
 const CONNECTIONS: usize = 8;
-/// Comparisons of the shadow come after the answers: the process has done them when it uses less
-/// than `QUIET` of a core in `LOOK`.
+/// Comparisons of the shadow follow the answers. They are complete when the process uses less than
+/// `QUIET` of a core in `LOOK`.
 const LOOK: Duration = Duration::from_millis(400);
 const QUIET: Duration = Duration::from_millis(20);
 const LOOKS_MAX: u32 = 60;
-/// Calls before the first dump: connections, pools and learned layouts are there then.
+/// Number of calls before the first dump, for connections, pools and learned layouts.
 const WARM_UP: u64 = 64;
-/// Parts that the calls of a kind are counted in. The median counts: what the gateway does every
-/// few seconds, such as storing usage, falls into one or two of them.
+/// Number of parts into which the calls of a kind are divided. The median part counts, because
+/// periodic work of the gateway, such as storing usage, affects one or two of them.
 const PARTS: u64 = 5;
-/// The functions whose callees are counted: tokio polls each task through one of them.
+/// The functions with counted callees: tokio polls each task through one of them.
 const COUNTED: &str = "tokio::runtime::task::raw::poll*";
 const ALLOCATORS: [&str; 5] = ["malloc", "calloc", "realloc", "aligned_alloc", "posix_memalign"];
 const SOCKET_CALLS: [&str; 10] =
@@ -43,7 +43,7 @@ const SOCKET_CALLS: [&str; 10] =
 
 #[derive(Args)]
 pub struct Options {
-    /// The gateway, in a build whose symbols are there
+    /// The gateway, in a build with symbols
     #[arg(long, env = "SWITCHBACK")]
     switchback: PathBuf,
     /// The pack
@@ -55,40 +55,40 @@ pub struct Options {
     /// Write the counts of this run as the new budgets
     #[arg(long)]
     update: bool,
-    /// Kinds of call to count; all of them without this
+    /// Kinds of calls to count; all if absent
     #[arg(long, value_delimiter = ',')]
     only: Vec<String>,
 }
 
-/// What one call costs.
+/// The cost of one call.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 struct Cost {
     instructions: u64,
     /// Calls of the allocator.
     allocations: f64,
-    /// Calls of the C library that read from or write to a descriptor.
+    /// Calls of C library functions that read from or write to a descriptor.
     socket_calls: f64,
-    /// Lines of 64 bytes that the instructions of all calls lie in.
+    /// Lines of 64 bytes that contain the instructions of all calls.
     code_lines: u64,
 }
 
-/// A call that is counted.
+/// A counted call.
 struct Kind {
     name: &'static str,
     call: Call,
     set_up: SetUp,
-    /// Calls between two dumps.
+    /// Number of calls between two dumps.
     calls: u64,
-    /// By how much the instructions may exceed the budget, as a share of it: more than twice what
-    /// repeated runs differ by.
+    /// Share by which the instructions may exceed the budget: more than twice the variation between
+    /// runs.
     tolerance: f64,
 }
 
-/// How the gateway is configured.
+/// The configuration of the gateway.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum SetUp {
     Translating(Transport),
-    /// Both versions live; the phase of all operations.
+    /// Both versions are available; the phase of all operations.
     Dual(&'static str),
 }
 
@@ -172,7 +172,7 @@ fn is_wanted(kind: &Kind, only: &[String]) -> bool {
     only.is_empty() || only.iter().any(|name| name == kind.name)
 }
 
-/// Whether a count is above its budget; a kind without a budget is.
+/// Returns whether a count exceeds its budget, or has none.
 fn exceeds(kind: &Kind, cost: Cost, budget: Option<&Cost>) -> bool {
     budget.is_none_or(|budget| cost.instructions as f64 > budget.instructions as f64 * (1.0 + kind.tolerance))
 }
@@ -245,7 +245,7 @@ fn await_quiet(process: &Process) -> Result<()> {
     bail!("the gateway works on although no call is open")
 }
 
-/// Has callgrind write its counters to a file and begin anew; returns the text of that file.
+/// Makes callgrind dump and reset its counters. Returns the text of the dump.
 fn dump(process: &Process, dumps: &Path) -> Result<String> {
     let pid = process.tree()[0].to_string();
     let output = Command::new("callgrind_control").args(["--dump", &pid]).output();
@@ -264,7 +264,7 @@ fn dump(process: &Process, dumps: &Path) -> Result<String> {
     Ok(fs::read_to_string(newest)?)
 }
 
-/// The sums of a file of callgrind's.
+/// The sums of a callgrind file.
 #[derive(Debug, Default, PartialEq)]
 struct Profile {
     instructions: u64,
@@ -295,13 +295,13 @@ impl Profile {
                 }
                 is_call = true;
             } else if let Some(rest) = line.strip_prefix("0x") {
-                // The line after `calls=` has the cost of the callee, which is counted where it stands.
+                // The line after `calls=` has the cost of the callee, which is counted there.
                 if std::mem::take(&mut is_call) {
                     continue;
                 }
                 let mut words = rest.split(' ');
                 let address = words.next().and_then(|word| u64::from_str_radix(word, 16).ok());
-                // The line of the source stands between, as 0, where it is not known.
+                // Between them is the source line, which is 0 if unknown.
                 let cost = words.next_back().and_then(|word| word.parse().ok()).unwrap_or(0);
                 profile.instructions += cost;
                 if let Some(address) = address.filter(|_| cost > 0) {
@@ -314,7 +314,7 @@ impl Profile {
     }
 }
 
-/// Whether a function is one of those, whatever version or suffix its symbol has.
+/// Returns whether a function is one of these, regardless of the version and suffix of its symbol.
 fn is_any(function: &str, names: &[&str]) -> bool {
     let name = function.split(['@', '\'']).next().unwrap_or(function);
     names.contains(&name.trim_start_matches('_').trim_start_matches("libc_"))

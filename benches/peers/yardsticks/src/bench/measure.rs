@@ -1,4 +1,4 @@
-//! One measurement of one peer, and what several of them amount to.
+//! One measurement of one peer, and the summary of several.
 
 use super::calls::Call;
 use super::peers::{Peer, Running};
@@ -11,10 +11,10 @@ use serde::Serialize;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::{Duration, Instant};
 
-/// Time between two looks at whether all connections are there.
+/// Interval of the checks that all connections are open.
 const CONNECT_STEP: Duration = Duration::from_millis(1);
 
-/// What is measured the same way for all peers.
+/// The parameters that all peers share.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub struct Setting {
     pub transport: Transport,
@@ -23,27 +23,27 @@ pub struct Setting {
     pub pace: Pace,
 }
 
-/// How long a measurement takes.
+/// The duration of a measurement.
 #[derive(Clone, Copy)]
 pub struct Span {
     pub warm: Duration,
     pub measured: Duration,
-    /// So many requests on each connection instead, however long they take.
+    /// A number of requests on each connection, regardless of the duration.
     pub count: Option<u64>,
 }
 
-/// What one measurement gave.
+/// The result of one measurement.
 #[derive(Clone, Copy, Serialize)]
 pub struct Sample {
-    /// Time of the peer's processes on a core, user and system, per request that reached the upstream.
+    /// User and system time of the peer's processes per request that reached the upstream.
     pub cpu_us: f64,
     pub per_second: f64,
     pub p50_us: f64,
     pub p99_us: f64,
-    /// Share of the time for which the peer was ready to run and its core was not free: above some
-    /// percent, the machine was not quiet, or the peer's own threads were in each other's way.
+    /// Share of the time for which the peer was ready to run but had no free core. Above a few
+    /// percent, the machine was not idle, or the peer's own threads competed.
     pub waited: f64,
-    /// `VmHWM` over all processes of the peer, counted from the beginning of the measurement.
+    /// `VmHWM` over all processes of the peer, since the start of the measurement.
     pub peak_bytes: u64,
 }
 
@@ -53,7 +53,7 @@ pub fn measure(running: &mut Running, setting: Setting, span: Span, fixture: &Fi
     measure_requests(running, requests, setting, span, fixture)
 }
 
-/// Measures a peer once with other requests than those of the setting's call.
+/// Measures a peer once, with other requests than those of the setting.
 pub fn measure_requests(
     running: &mut Running,
     requests: Vec<Vec<u8>>,
@@ -70,7 +70,7 @@ pub fn measure_requests(
     };
     running.process.forget_peak();
     let connections = setting.connections as u64;
-    // Windows would cut many large answers in two.
+    // A time window would cut many large answers in two.
     let large = (!setting.call.is_small()).then_some(setting.call.large_count().max(connections * 2));
     let result = match span.count.map(|count| count * connections).or(large) {
         Some(count) => measure_count(running, &load, count, fixture),
@@ -81,7 +81,7 @@ pub fn measure_requests(
     result.with_context(|| format!("{:?}, {}", running.peer, setting.call.title()))
 }
 
-/// Looks at the peer while the load goes on, so that neither its beginning nor its end is counted.
+/// Observes the peer during the load, without its start and its end.
 fn measure_window(running: &Running, load: &Load, span: Span, fixture: &Fixture) -> Result<Sample> {
     let phase = AtomicU8::new(load::CONNECT);
     let (tally, cpu, requests, elapsed) = std::thread::scope(|scope| {
@@ -101,7 +101,7 @@ fn measure_window(running: &Running, load: &Load, span: Span, fixture: &Fixture)
     sample(running, tally?, cpu, requests, elapsed)
 }
 
-/// Asks a number of times and counts all that it took.
+/// Sends a number of requests and counts the total cost.
 fn measure_count(running: &Running, load: &Load, count: u64, fixture: &Fixture) -> Result<Sample> {
     let (start, requests, cpu) = (Instant::now(), fixture.requests(), running.process.cpu());
     let tally = load::run(load, &Until::Count(count))?;
@@ -124,29 +124,29 @@ fn sample(running: &Running, tally: Tally, spent: Spent, requests: u64, elapsed:
     })
 }
 
-/// What a peer did in one setting, round by round.
+/// The results of a peer in one setting, by round.
 #[derive(Clone)]
 pub struct Cell {
     pub setting: Setting,
     pub peer: Peer,
     pub samples: Vec<Sample>,
-    /// Why there are no samples, or no more of them.
+    /// The reason why samples are missing.
     pub failure: Option<String>,
 }
 
 impl Cell {
-    /// The median over the rounds of something that was measured.
+    /// Returns the median of a measure over the rounds.
     pub fn median(&self, of: impl Fn(&Sample) -> f64) -> f64 {
         median(self.samples.iter().map(of).collect())
     }
 
-    /// The median of what this peer's is to another's, round by round.
+    /// Returns the median of the ratio of this peer to another, by round.
     pub fn ratio(&self, other: &Cell, of: impl Fn(&Sample) -> f64) -> f64 {
         median(self.samples.iter().zip(&other.samples).map(|(ours, others)| of(ours) / of(others)).collect())
     }
 }
 
-/// The middle of some numbers, or of the two in the middle; NaN of none.
+/// Returns the median; NaN for an empty list.
 pub fn median(mut numbers: Vec<f64>) -> f64 {
     numbers.sort_by(f64::total_cmp);
     match numbers.len() {

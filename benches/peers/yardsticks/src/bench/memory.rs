@@ -1,6 +1,6 @@
-//! What a peer's processes keep in memory: idle, under many connections, while readers stall, while
-//! large bodies pass. Each number is taken from a process of its own, since none gives back all
-//! that it once had.
+//! Memory of a peer's processes: idle, with many connections, with stalled readers, and with large
+//! bodies. Each number originates from a separate process, because processes do not return all of
+//! their memory.
 
 use super::agree::await_ready;
 use super::calls::{Call, call_of};
@@ -14,42 +14,42 @@ use std::net::TcpStream;
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::time::Duration;
 
-/// Bytes of the answer that readers stall on.
+/// Size of the answer for stalled readers, in bytes.
 const STALLED_PATH: &str = "/chats/20000000/messages";
 const SETTLE_STEP: Duration = Duration::from_millis(100);
 const SETTLE_STEPS_MAX: usize = 100;
 
-/// Bytes, each measured in a fresh process.
+/// Numbers of bytes, each measured in a separate process.
 #[derive(Clone, Serialize)]
 pub struct Memory {
     #[serde(skip)]
     pub peer: Peer,
-    /// Resident when nothing was asked for some time, after a first request.
+    /// Resident memory after a first request and a period without requests.
     pub idle: Option<u64>,
-    /// Resident when 256 connections have asked for lists for a while and still do.
+    /// Resident memory while 256 connections request lists.
     pub connections: Option<u64>,
-    /// Resident some time after those connections have gone.
+    /// Resident memory some time after these connections closed.
     pub left: Option<u64>,
-    /// Growth per reader that takes the head of a 20 MB answer and then nothing.
+    /// Growth per reader that reads the head of an answer of 20 MB and then stalls.
     pub stalled: Option<u64>,
-    /// Growth of the peak per answer of 1, 10 and 100 MB on its way to a reader who reads.
+    /// Growth of the peak per answer of 1, 10 and 100 MB for an active reader.
     pub growth: [Option<u64>; 3],
 }
 
-/// How much is done to see it.
+/// The extent of the measurement.
 #[derive(Clone, Copy)]
 pub struct Extent {
     pub connections: usize,
     pub loaded: Duration,
-    /// How long nothing is asked before a peer counts as idle.
+    /// Period without requests after which a peer counts as idle.
     pub quiet: Duration,
-    /// Readers that stall, for a peer that streams.
+    /// Number of stalled readers, for a peer that streams.
     pub stalled: usize,
     pub large: [Call; 3],
 }
 
 impl Extent {
-    /// What the tables show.
+    /// For the tables.
     pub const WHOLE: Self = Self {
         connections: 256,
         loaded: Duration::from_secs(2),
@@ -57,7 +57,7 @@ impl Extent {
         stalled: 50,
         large: [Call::List1Mb, Call::List10Mb, Call::List100Mb],
     };
-    /// A moment, to see that it works.
+    /// A short run that only checks the procedure.
     pub const TINY: Self = Self {
         connections: 8,
         loaded: Duration::from_millis(50),
@@ -67,7 +67,7 @@ impl Extent {
     };
 }
 
-/// Measures peers. What one fails at is said on standard error and left open.
+/// Measures peers. A failure of a peer is printed to standard error, and its value is omitted.
 pub fn measure(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Memory> {
     let idle = idle(peers, site, extent);
     let connected = connected(peers, site, extent);
@@ -108,7 +108,7 @@ fn started(peer: Peer, site: &Site) -> Result<Running> {
     Ok(running)
 }
 
-/// What is resident of each when nothing was asked for some time, which passes for all of them at once.
+/// Returns the idle resident memory of each. The peers wait at the same time.
 fn idle(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Result<u64>> {
     let running: Vec<_> = peers.iter().map(|peer| started(*peer, site)).collect();
     std::thread::sleep(extent.quiet);
@@ -120,7 +120,7 @@ fn resident(running: &mut Running) -> Result<u64> {
     Ok(running.process.memory("VmRSS"))
 }
 
-/// What is resident when it no longer changes.
+/// Returns the resident memory once it no longer changes.
 fn settled(running: &Running) -> u64 {
     let mut last = running.process.memory("VmRSS");
     let mut same = 0;
@@ -146,7 +146,8 @@ fn load(running: &Running, call: Call, connections: usize) -> Load {
     }
 }
 
-/// What is resident of each under many connections, one peer after another, and some time after them.
+/// Returns the resident memory of each with many connections, one peer after another, and some time
+/// after they closed.
 fn connected(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Result<[u64; 2]>> {
     let loaded: Vec<_> = peers.iter().map(|peer| loaded(*peer, site, extent)).collect();
     std::thread::sleep(extent.quiet);
@@ -157,7 +158,7 @@ fn connected(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Result<[u64; 2]
     loaded.into_iter().map(left).collect()
 }
 
-/// A peer that many connections have asked, and what was resident while they did.
+/// A peer with many connections, and its resident memory during the load.
 fn loaded(peer: Peer, site: &Site, extent: Extent) -> Result<(Running, u64)> {
     let running = started(peer, site)?;
     let (load, phase) = (load(&running, Call::List, extent.connections), AtomicU8::new(load::NOTE));
@@ -173,7 +174,8 @@ fn loaded(peer: Peer, site: &Site, extent: Extent) -> Result<(Running, u64)> {
     Ok((running, resident))
 }
 
-/// Fetches a page a few times, so that what is resident later is not code that had not run before.
+/// Fetches a page a few times, so that later growth does not include code that runs for the first
+/// time.
 fn warmed(peer: Peer, site: &Site) -> Result<Running> {
     let running = started(peer, site)?;
     load::run(&load(&running, Call::List, 4), &Until::Count(100))?;
@@ -181,7 +183,7 @@ fn warmed(peer: Peer, site: &Site) -> Result<Running> {
 }
 
 fn stalled(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
-    // Who holds bodies whole would need more memory than there is.
+    // A peer that buffers bodies would need more memory than the machine has.
     let readers = if peer.holds_bodies() { extent.stalled.min(2) } else { extent.stalled };
     let mut running = warmed(peer, site)?;
     let before = settled(&running);

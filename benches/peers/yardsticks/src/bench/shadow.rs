@@ -1,7 +1,7 @@
-//! What clients notice of a dual run: the same calls, answered by the old version, without a shadow
-//! and with one whose candidate is well, slow, dead or endless. Six gateways stand side by side and
-//! are measured in turn; two of them have no shadow, and what differs between these two is what the
-//! measurement itself makes of nothing.
+//! The effect of a dual run on clients: the same calls, answered by the old version, without a
+//! shadow and with one, for a candidate that is healthy, slow, dead or endless. Six gateways run
+//! side by side and are measured in rotation. Two of them have no shadow; their difference is the
+//! error of the measurement.
 
 use super::agree::await_ready;
 use super::measure::median;
@@ -18,18 +18,18 @@ use std::thread::sleep;
 use std::time::{Duration, Instant};
 
 const CONNECTIONS: usize = 64;
-/// What the gateways do on a core in one look, together, when nothing goes on any more.
+/// CPU time of all gateways in one interval when they are idle.
 const QUIET: Duration = Duration::from_millis(4);
-/// Time between two looks.
+/// Interval of the checks.
 const LOOK: Duration = Duration::from_millis(250);
-/// How long they may go on: longer than a shadow's call may take.
+/// Maximum time until idle: longer than a call of the shadow may take.
 const UNQUIET_MAX: Duration = Duration::from_secs(15);
 
-/// What the shadow asks.
+/// The candidate of the shadow.
 #[derive(Clone, Copy, PartialEq, Eq, Debug, Serialize)]
 pub enum Asked {
     Nobody,
-    /// The control: as before, by another gateway.
+    /// The control: without a shadow, by another gateway.
     NobodyAgain,
     Well,
     Slow,
@@ -37,7 +37,7 @@ pub enum Asked {
     Endless,
 }
 
-/// What clients saw while the shadow asked somebody, round by round.
+/// The measurements of clients with one candidate, by round.
 #[derive(Serialize)]
 pub struct Shadowed {
     pub asked: Asked,
@@ -49,7 +49,7 @@ pub struct Shadowed {
 pub struct Seen {
     pub p50_us: f64,
     pub p99_us: f64,
-    /// Time of the gateway on a core, all that the shadow does included, per request of a client.
+    /// CPU time of the gateway per request of a client, including all work of the shadow.
     pub cpu_us: f64,
     pub peak_bytes: u64,
     /// Calls that the candidate received, per request of a client.
@@ -62,7 +62,7 @@ impl Asked {
     }
 }
 
-/// How the tables call it.
+/// Returns its name in the tables.
 pub fn title(asked: Asked) -> &'static str {
     match asked {
         Asked::Nobody => "no shadow",
@@ -75,17 +75,17 @@ pub fn title(asked: Asked) -> &'static str {
 }
 
 impl Shadowed {
-    /// The median over the rounds of something that was seen.
+    /// Returns the median of a measure over the rounds.
     pub fn median(&self, of: impl Fn(&Seen) -> f64) -> f64 {
         median(self.samples.iter().map(of).collect())
     }
 
-    /// The median of what this is to another's, round by round.
+    /// Returns the median of the ratio to another case, by round.
     pub fn ratio(&self, other: &Shadowed, of: impl Fn(&Seen) -> f64) -> f64 {
         median(self.samples.iter().zip(&other.samples).map(|(ours, others)| of(ours) / of(others)).collect())
     }
 
-    /// The least and the most of it in any round.
+    /// Returns the smallest and the largest ratio of the rounds.
     pub fn range(&self, of: impl Fn(&Seen) -> f64) -> (f64, f64) {
         let (least, most) = (f64::INFINITY, 0.0);
         self.samples
@@ -95,7 +95,7 @@ impl Shadowed {
     }
 }
 
-/// A gateway, and whom its shadow asks.
+/// A gateway with its candidate.
 struct Case {
     asked: Asked,
     running: Running,
@@ -120,7 +120,7 @@ impl Case {
         Ok(Self { asked, running, candidate })
     }
 
-    /// Calls that the candidate has received.
+    /// Returns the number of calls that the candidate received.
     fn calls(&self, fixture: &Fixture) -> u64 {
         match (&self.candidate, self.asked) {
             (Some(candidate), _) => candidate.calls(),
@@ -130,7 +130,7 @@ impl Case {
     }
 }
 
-/// Measures all cases in turn, round after round.
+/// Measures all cases in rotation, round by round.
 ///
 /// # Errors
 /// A gateway that does not start or answers wrongly, and a shadow that asks nobody.
@@ -146,7 +146,7 @@ pub fn measure(
     let mut found: Vec<_> = all.map(|asked| Shadowed { asked, samples: Vec::new() }).into();
     for round in 1..=rounds {
         for (at, found) in found.iter_mut().enumerate() {
-            // What one shadow still has to do is not to be seen by the clients of the next gateway.
+            // Pending work of one shadow must not affect the clients of the next gateway.
             settle(&cases);
             let case = &mut cases[at];
             let seen = measure_case(case, span, per_second, fixture).with_context(|| title(case.asked))?;
@@ -166,7 +166,7 @@ pub fn measure(
     Ok(found)
 }
 
-/// Waits until nothing goes on in any of the gateways.
+/// Waits until all gateways are idle.
 fn settle(cases: &[Case]) {
     let until = Instant::now() + UNQUIET_MAX;
     while Instant::now() < until {

@@ -1,4 +1,4 @@
-//! What a run has found, as Markdown for people and as JSON for programs.
+//! The results of a run, as Markdown and as JSON.
 
 use super::calls::Call;
 use super::goals::GOALS;
@@ -13,10 +13,10 @@ use serde_json::{Value, json};
 use std::fmt::{self, Write as _};
 use std::time::Duration;
 
-/// Share of the time that peers may wait for their core before the machine counts as not quiet.
+/// Maximum share of the time that peers may wait for their core on an idle machine.
 const WAITED_MAX: f64 = 0.05;
 
-/// All that is to be told.
+/// All results.
 pub struct Report<'a> {
     pub site: &'a Site,
     pub peers: &'a [Peer],
@@ -24,15 +24,15 @@ pub struct Report<'a> {
     pub memories: &'a [Memory],
     pub shadows: &'a [Shadowed],
     pub growth: &'a [Point],
-    /// Who could not be measured, and why.
+    /// Peers that could not be measured, with the reason.
     pub missing: &'a [(Peer, String)],
     pub rounds: usize,
     pub span: Span,
-    /// What the way to the service takes, in each direction.
+    /// The delay to the service, in each direction.
     pub delay: Option<Duration>,
 }
 
-/// How the load was given.
+/// The parameters of the load.
 pub fn pace(pace: Pace) -> String {
     match pace {
         Pace::Closed => "closed loop".to_owned(),
@@ -41,7 +41,7 @@ pub fn pace(pace: Pace) -> String {
 }
 
 impl Report<'_> {
-    /// Whether all that was asked for was measured.
+    /// Whether all requested measurements are present.
     pub fn is_complete(&self) -> bool {
         let known = |memory: &Memory| {
             let [one, ten, hundred] = memory.growth;
@@ -55,7 +55,7 @@ impl Report<'_> {
             && self.growth.iter().all(|point| point.seen.is_some())
     }
 
-    /// The goals, a table for each setting, one of memory, and notes.
+    /// Returns the goals, a table for each setting, one of memory, and notes.
     pub fn markdown(&self) -> String {
         let mut out = String::new();
         self.write(&mut out).expect("a string takes whatever is written");
@@ -95,7 +95,7 @@ impl Report<'_> {
         writeln!(out)
     }
 
-    /// The settings, in the order in which they were measured.
+    /// Returns the settings, in the order of the measurements.
     fn settings(&self) -> Vec<Setting> {
         let mut settings: Vec<_> = self.cells.iter().map(|cell| cell.setting).collect();
         settings.dedup_by(|a, b| a == b);
@@ -270,7 +270,7 @@ impl Report<'_> {
         Ok(())
     }
 
-    /// Everything, sample by sample.
+    /// Returns all numbers, by sample.
     ///
     /// # Errors
     /// None that could happen to numbers and names.
@@ -308,14 +308,14 @@ impl Report<'_> {
     }
 }
 
-/// What it was measured on.
+/// The machine.
 fn machine() -> String {
     let read = |file: &str| std::fs::read_to_string(file).unwrap_or_default();
     let processor = processor(&read("/proc/cpuinfo"));
     format!("{processor}, Linux {}", read("/proc/sys/kernel/osrelease").trim())
 }
 
-/// Cores, model and what of its instructions decides how fast bodies are read.
+/// Returns cores, model, and the instruction sets that determine the speed of parsing.
 fn processor(info: &str) -> String {
     let values = |name: &str| {
         let value = move |line: &'_ str| {
@@ -338,7 +338,7 @@ fn processor(info: &str) -> String {
     format!("{cores} × {model} (family {}; {flags})", numbers.join("/"))
 }
 
-/// Microseconds, in the unit that reads best.
+/// Formats microseconds in the most readable unit.
 fn time(microseconds: f64) -> String {
     match microseconds {
         large if large >= 100_000.0 => format!("{:.0} ms", large / 1e3),

@@ -1,11 +1,11 @@
-//! How a peer is spoken to and how it speaks to the service: in the clear, as tests and sidecars
-//! have it, or over TLS, as production has it.
+//! Transports of clients and of the service: clear text, as in tests and sidecars, or TLS, as in
+//! production.
 
 use super::peers::Peer;
 use crate::fixture::Wire;
 use clap::ValueEnum;
 
-/// What is between load generator, peer and fixture.
+/// The transport between load generator, peer and fixture.
 #[derive(Clone, Copy, PartialEq, Eq, ValueEnum, Debug)]
 pub enum Transport {
     /// HTTP/1.1 in the clear on both sides
@@ -23,7 +23,7 @@ pub enum Transport {
 }
 
 impl Transport {
-    /// What is appended to the title of a call.
+    /// Returns the suffix for the title of a call.
     pub fn title(self) -> &'static str {
         match self {
             Self::Plain => "",
@@ -35,12 +35,12 @@ impl Transport {
         }
     }
 
-    /// Whether clients use TLS.
+    /// Returns whether clients use TLS.
     pub fn is_client_tls(self) -> bool {
         matches!(self, Self::ClientTls | Self::BothTls | Self::BothH2)
     }
 
-    /// How calls are to reach the fixture.
+    /// Returns the expected transport of calls to the fixture.
     pub fn wire(self) -> Wire {
         match self {
             Self::Plain | Self::ClientTls => Wire::Plain,
@@ -49,7 +49,7 @@ impl Transport {
         }
     }
 
-    /// The conditions under which lines of configurations hold.
+    /// Returns the conditions for lines of configurations.
     pub fn conditions(self) -> Vec<&'static str> {
         let client = if self.is_client_tls() { "client-tls" } else { "client-plain" };
         let upstream: &[_] = match self.wire() {
@@ -60,12 +60,12 @@ impl Transport {
         [&[client], upstream].concat()
     }
 
-    /// Whether a peer is configured for it.
+    /// Returns whether a peer can be configured for it.
     pub fn is_for(self, peer: Peer) -> bool {
         match peer {
             _ if self == Self::Plain => true,
             Peer::Gateway | Peer::Envoy | Peer::Haproxy => true,
-            // It speaks HTTP/2 to no service.
+            // It does not support HTTP/2 to the service.
             Peer::Nginx => self.wire() != Wire::TlsHttp2,
             _ => false,
         }
