@@ -182,7 +182,7 @@ async fn a_client_is_added_connected_by_a_person_rotated_and_revoked() {
     let sent_back = port.http.get(authorize).send().await.expect("the sandbox answers");
     let callback = sent_back.headers()["location"].to_str().unwrap().to_owned();
     assert!(callback.starts_with(&format!("{}/oauth/callback?", port.base)), "{callback}");
-    // Whoever looks whether the link is safe does not use it up.
+    // Following the link for a check, as scanners of mail do, does not use it up.
     let looked_at = port.http.head(&callback).send().await.unwrap();
     assert_eq!(looked_at.status(), StatusCode::METHOD_NOT_ALLOWED);
     let page = port.http.get(&callback).send().await.unwrap();
@@ -404,7 +404,7 @@ async fn a_person_signs_in_looks_and_signs_out() {
     assert_eq!(browser.look("/api/clients").await.status(), StatusCode::OK, "a session reads the API");
     let out = browser.send("/logout", &[("form_token", &form_token(&page))]).await;
     assert!(out.headers()["set-cookie"].to_str().unwrap().contains("Max-Age=0"));
-    // Whoever has copied the cookie has nothing.
+    // A copied cookie alone is useless.
     assert_eq!(browser.look("/api/clients").await.status(), StatusCode::UNAUTHORIZED);
     assert_eq!(browser.look("/clients").await.status(), StatusCode::SEE_OTHER, "it is sent to sign in");
     let late = browser.send("/reload", &[("form_token", &form_token(&page))]).await;

@@ -1,5 +1,5 @@
-//! What the gateway keeps of its own, as clients and operators see it: marks for what the new side
-//! cannot delete, and what only the old side knew.
+//! The archives of the gateway, as clients and operators see them: marks for records that the new
+//! side cannot delete, and data that only the old side had.
 
 use crate::contract_walk::document::{Document, Operation};
 use crate::support::postgres;
@@ -120,10 +120,11 @@ async fn a_contact_that_v2_deletes_is_gone_for_its_client_and_stays_gone() {
 
 const GONE: &str = r#"{"reason":"This contact was deleted."}"#;
 
-/// Somebody with an open chat on the channel, an e-mail and a phone; flows run there while an agent attends.
+/// A contact with an open chat on the channel, an e-mail and a phone; flows run there while an
+/// agent attends.
 const ACTED_ON: &str = "1031";
 
-/// What v2 answers once the contact is deleted, by operation that names one.
+/// The answers of v2 after the deletion of the contact, by operation.
 struct Acting {
     operation: &'static str,
     line: &'static str,
@@ -439,7 +440,7 @@ async fn a_harvest_reads_long_lists_to_their_end() {
         assert_eq!(kinds(&gateway.acme(&line, "").await), told, "{line}");
         assert_eq!(told.iter().any(Value::is_string), page == 149);
     }
-    // What is said to be kept is what is there.
+    // The reported archive entries exist.
     let status = filled.status().await;
     let counts = status["archives"].as_array().expect("a list");
     let entries: i64 = counts.iter().filter_map(|count| count["entries"].as_i64()).sum();
@@ -458,7 +459,7 @@ async fn a_survey_that_nobody_answered_stays_404_and_v2_itself_answers_while_it_
         let (address, store, key) = (sandbox.address(), store.clone(), key.clone());
         async move { Serving::storing(address, sides, (&store, &key), &more).await }
     };
-    // Two closed chats that nobody has rated.
+    // Two closed chats without a rating.
     let mut unrated = Vec::new();
     let chats = json(&old.acme("GET /v2/chats?page=0", "").await);
     for chat in chats.as_array().expect("a list").iter().filter(|chat| !chat["closedAt"].is_null()) {
@@ -489,7 +490,7 @@ async fn a_survey_that_nobody_answered_stays_404_and_v2_itself_answers_while_it_
     }
     drop(filled);
 
-    // With v2 beside v3, v2 knows better than what was kept of it.
+    // If v2 is available too, its answer takes precedence over the archive.
     let both = serve(&["v2", "v3"], format!("{more}phases: {{ default: translated }}\n")).await;
     let gateway = Talk { address: both.address, sandbox: &sandbox };
     let answer = gateway.acme(later, "").await;
@@ -573,8 +574,8 @@ fn the_report_says_what_is_served_with_the_settings_on_and_what_is_kept() {
         assert_eq!(verdict(&on, operation), kept, "{operation}");
         assert_ne!(verdict(&off, operation), kept, "{operation}");
     }
-    // What only v2 knew of a chat is never there without its archive, and with it only where nobody
-    // has read it.
+    // Data of v2 about a chat is absent without its archive; with it, only if the chat was not read
+    // before.
     for (report, always) in [(&off, true), (&on, false)] {
         let chat = row(report, "GET /chats/{id}");
         let missing = chat["without_source"].as_array().expect("a list");
@@ -631,7 +632,7 @@ impl Cut {
     }
 }
 
-/// Passes connections on until it is aborted, and ends all of them then.
+/// Forwards connections until it is aborted, and then closes all of them.
 fn pass(from: std::path::PathBuf, to: std::path::PathBuf) -> tokio::task::JoinHandle<()> {
     let listener = tokio::net::UnixListener::bind(from).expect("the folder is ours");
     tokio::spawn(async move {
@@ -646,8 +647,8 @@ fn pass(from: std::path::PathBuf, to: std::path::PathBuf) -> tokio::task::JoinHa
     })
 }
 
-/// What cannot be looked up is not taken for absent: neither is somebody marked twice, nor somebody
-/// shown who is marked.
+/// A failed lookup does not count as absent: no contact is marked twice, and no marked contact is
+/// displayed.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_store_is_away_what_looks_into_an_archive_is_told_to_come_back() {
     let Some(database) = postgres::database() else { return };

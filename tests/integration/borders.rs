@@ -1,6 +1,6 @@
-//! The finer borders of `src/README.md`, kept by reading the sources: which room of a crate imports
-//! which, who may touch files, clocks and SQL. Cargo keeps the borders between crates. That nothing
-//! outside the sandbox knows the first pack's service is next door, in `words`.
+//! The finer borders of `src/README.md`, verified by reading the sources: permitted imports between
+//! the rooms of a crate, and access to files, clocks and SQL. Cargo enforces the borders between
+//! crates. `words` verifies that only the sandbox names the first pack's service.
 
 use crate::support::sources::{imports, sources, take_apart};
 use std::fs;
@@ -104,7 +104,7 @@ fn each_outside_thing_has_one_place() {
         ("sqlx", &["store"]),
         ("saphyr_parser", &["yaml"]),
         ("notify", &["app"]),
-        // Calls of our own; what is carried for a client goes through `proxy`.
+        // Calls of the gateway's own; calls on behalf of a client go through `proxy`.
         ("reqwest", &["app", "cli", "events", "http_client", "replay", "telemetry", "token"]),
         ("annotate_snippets", &["diagnostic"]),
         ("metrics_exporter_prometheus", &["telemetry"]),
@@ -112,7 +112,7 @@ fn each_outside_thing_has_one_place() {
     let mut broken = Vec::new();
     for source in sources() {
         for (library, owners) in OWNERS {
-            // Who answers for the service stands alone, and is free in what it builds on.
+            // The sandbox replaces the service for tests and demos, so its libraries are its own choice.
             if source.package != "sandbox" && !owners.contains(&source.room()) && source.uses_of(library) {
                 broken.push(format!("{} uses {library}", source.path));
             }

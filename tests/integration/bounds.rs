@@ -1,5 +1,5 @@
-//! No peer holds what is not his: clients that do not read, that send what is costly to read, or
-//! that come from one address in numbers, beside others who are answered all the same.
+//! No peer occupies more than its share: clients that do not read, that send expensive requests, or
+//! that open many connections from one address, next to clients that are still answered.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
 use crate::support::raw::{Act, Client, PATIENCE, Upstream, exchange};
@@ -121,7 +121,7 @@ async fn strangers_that_do_not_read_do_not_keep_their_places() {
 #[tokio::test]
 async fn a_client_that_takes_its_answer_in_drops_is_no_reader() {
     let new = Upstream::start(vec![Act::json(200, &long_item())]).await;
-    // Whatever it takes, it is less than this.
+    // Any duration is less than this.
     let options = ServerOptions { answer_bytes_per_second_min: 1 << 40, ..impatient() };
     let limits = Limits { whole_bytes_max: 1024, ..Limits::default() };
     let gateway = Gateway::start(new.address, Setup { limits, options, ..Setup::default() }).await;
@@ -160,7 +160,7 @@ async fn a_client_of_http2_that_waits_to_be_asked_is_asked_once_its_request_is_a
     body.send_data(Bytes::from_static(THING.as_bytes()), true).unwrap();
     assert_eq!(timeout(PATIENCE, answer).await.unwrap().unwrap().status().as_u16(), 201);
 
-    // Refused by its head, it is not asked for more.
+    // Refused by its head, so its body is not requested.
     let (mut answer, _body) = client.send_request(post("of-nobody"), false).unwrap();
     let (mut asked, mut status) = (0, 0);
     let told = poll_fn(|cx| {
@@ -201,7 +201,7 @@ async fn a_body_that_there_is_no_memory_for_earns_503_and_its_connection_goes_on
     let gateway = Gateway::start(new.address, setup).await;
     let body = format!(r#"{{"name":"{}"}}"#, "a".repeat(100_000));
     let whole = request("POST /old/things", "", &body);
-    // The first one has announced what it will take, and sends only half of it.
+    // The first one has announced its size, and sends only half of it.
     let mut first = Client::connect(gateway.address).await;
     first.send(&whole[..whole.len() / 2]).await;
     let mut second = Client::connect(gateway.address).await;
@@ -329,7 +329,7 @@ async fn who_has_connected_when_it_stops_is_answered_and_who_says_nothing_is_cut
     let gateway = Gateway::before(&new).await;
     let (mut asking, mut silent) =
         (Client::connect(gateway.address).await, Client::connect(gateway.address).await);
-    // Both are accepted before what comes after them is answered.
+    // Both are accepted before the following ones are answered.
     let mut third = Client::connect(gateway.address).await;
     third.send(request("GET /old/things/a", "", "")).await;
     third.answer().await.expect("it serves");
@@ -341,7 +341,7 @@ async fn who_has_connected_when_it_stops_is_answered_and_who_says_nothing_is_cut
     gateway.stop().await;
 }
 
-/// Of a listener whose requests must always get in.
+/// For a listener that must always accept requests.
 #[tokio::test]
 async fn where_places_are_taken_the_oldest_stranger_makes_room_and_who_is_known_stays() {
     let known = tower::service_fn(|request: http::Request<switchback_gateway::body::Body>| async move {
@@ -380,7 +380,7 @@ async fn where_places_are_taken_the_oldest_stranger_makes_room_and_who_is_known_
     timeout(PATIENCE, serving).await.expect("it ends").unwrap();
 }
 
-/// What nothing reads has no bound of its own; how deep a body may be is the operator's to say.
+/// A body that is not parsed has no bound of its own; the operator configures the permitted depth.
 #[tokio::test]
 async fn a_long_text_passes_and_the_depth_of_a_body_is_a_setting() {
     let text = format!(r#"{{"title":"{}"}}"#, "x".repeat(1_200_000));
@@ -398,13 +398,13 @@ async fn a_long_text_passes_and_the_depth_of_a_body_is_a_setting() {
     }
 }
 
-/// Connections that the system has accepted when a listener ends have sent their requests.
+/// Connections that the system has accepted before a listener closes have sent their requests.
 #[tokio::test]
 async fn connections_that_wait_when_the_listener_ends_are_answered() {
     use std::io::{Read as _, Write as _};
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
     let gateway = Gateway::before(&new).await;
-    // The listener's task cannot run meanwhile: nothing is awaited.
+    // The listener's task cannot run in between, because there is no await.
     let connect = |_| {
         let mut client = std::net::TcpStream::connect(gateway.address).unwrap();
         client.write_all(&request("GET /old/nothing", "", "")).unwrap();

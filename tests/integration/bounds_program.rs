@@ -1,5 +1,4 @@
-//! Bounds of the whole program, as an operator runs it: ports that strangers fill, signals,
-//! descriptors, memory.
+//! Limits of the complete program in production: ports under attack, signals, descriptors, memory.
 
 use crate::support::postgres;
 use crate::support::program::{Program, anonymous};
@@ -12,7 +11,7 @@ use switchback_sandbox::{Options, Sandbox};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::task::JoinSet;
 
-/// The address that a program says it serves at.
+/// Returns the address in the startup message of a program.
 fn named(log: &str, name: &str) -> SocketAddr {
     let address =
         log.split(name).nth(1).and_then(|rest| rest.split([' ', '"', '\n']).find(|part| !part.is_empty()));
@@ -23,8 +22,8 @@ async fn ask(address: SocketAddr, path: &str) -> Option<raw::Answer> {
     exchange(address, format!("GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n")).await
 }
 
-/// A gateway whose service cannot be reached, with these lines of configuration, and what it logged
-/// until it served.
+/// Starts a gateway with an unreachable service and these lines of configuration. Returns it with
+/// its log up to readiness.
 async fn serve(more: &str) -> (Program, String, tempfile::TempDir) {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = serving::write(folder.path(), "127.0.0.1:9", more);
@@ -146,10 +145,10 @@ async fn a_grant_that_has_ended_makes_nobody_unready() {
     assert_eq!(ready.status, 200, "{}", ready.text());
 }
 
-/// A gateway whose database stands behind a relay.
+/// A gateway with a relay in front of its database.
 struct Relayed {
     program: Program,
-    /// What it logged until it served.
+    /// Its log up to readiness.
     log: String,
     relay: Relay,
     /// Where the gateway looks for the socket of its database, and where that is.
@@ -158,7 +157,8 @@ struct Relayed {
     _own: tempfile::TempDir,
 }
 
-/// One before this service, with these lines of configuration. None where there is no PostgreSQL.
+/// Starts a gateway for this service, with these lines of configuration. Returns `None` if
+/// PostgreSQL is unavailable.
 async fn serve_behind_relay(service: &str, more: &str) -> Option<Relayed> {
     let url = postgres::database()?;
     let (database, folder) = url.split_once("?host=").expect("it is on a socket in a folder");
@@ -179,7 +179,7 @@ async fn serve_behind_relay(service: &str, more: &str) -> Option<Relayed> {
     Some(Relayed { program, log, relay, between, database: folder.into(), _own: own })
 }
 
-/// The database goes away and comes back while the gateway serves.
+/// The database becomes unavailable and available again while the gateway serves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_store_that_is_down_makes_nobody_unready() {
     let Some(relayed) = serve_behind_relay("127.0.0.1:9", "").await else { return };
@@ -199,8 +199,8 @@ async fn a_store_that_is_down_makes_nobody_unready() {
     store(true).await;
 }
 
-/// Nobody waits for a database that did not answer a moment ago, and the authorization server is
-/// not blamed for it.
+/// No call waits for a database that failed a moment ago, and the failure is not attributed to the
+/// authorization server.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn while_the_store_is_away_requests_are_told_at_once_and_the_log_says_what_is_away() {
     let sandbox = Sandbox::start(Options::default()).await.expect("it starts");
@@ -252,7 +252,7 @@ async fn while_the_store_is_away_requests_are_told_at_once_and_the_log_says_what
     assert!(!log.contains("authorization server"), "{log}");
 }
 
-/// Stands between a gateway and its database, until dropped.
+/// A relay between a gateway and its database, until dropped.
 struct Relay {
     socket: PathBuf,
     running: tokio::task::JoinHandle<()>,
@@ -313,7 +313,7 @@ async fn with_few_descriptors_clients_are_refused_before_the_admin_port_starves(
     assert_eq!(status, Some(404), "and come again when others have gone");
 }
 
-/// A gateway that could serve nobody had better not start, and one that can serve some does.
+/// A gateway without memory for any client does not start; with memory for a few, it does.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn with_hardly_any_descriptors_it_serves_or_says_that_it_cannot() {
     for (count, serves) in [(128, false), (256, true)] {
@@ -335,8 +335,8 @@ async fn with_hardly_any_descriptors_it_serves_or_says_that_it_cannot() {
     }
 }
 
-/// Many bodies at once are more than there is memory for: some are refused, all are told, and the
-/// bound holds.
+/// Concurrent bodies exceed the available memory: some are refused with an answer, and the limit is
+/// respected.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_bound() {
     const BOUND: u64 = 160 << 20;
@@ -371,9 +371,8 @@ async fn what_there_is_no_memory_for_is_refused_and_the_process_stays_below_its_
     assert!(statuses.get(&503).is_some_and(|refused| *refused > 0), "{statuses:?}");
 }
 
-/// Compiling takes several times what is left of it, and a process that is never quiet for long has
-/// no other moment to give it back. Nothing is left of a reload that fails, so that all of it must
-/// be.
+/// Compiling needs several times the retained memory, and a busy process has no other opportunity
+/// to release it. A failed reload retains nothing, so all of it must be released.
 #[test]
 fn what_a_reload_took_is_given_back_with_it() {
     const MORE_MAX: u64 = 3 << 20;
@@ -396,7 +395,7 @@ fn what_a_reload_took_is_given_back_with_it() {
     assert!(after < before + MORE_MAX, "{after} bytes after reloads, {before} before them");
 }
 
-/// What systemd and Kubernetes give a gateway to stop in is longer than it takes.
+/// The default stop timeouts of systemd and Kubernetes exceed the duration of a stop.
 #[test]
 fn service_managers_wait_longer_than_a_stop_takes() {
     let limits = switchback::config::LimitsConfig::default();

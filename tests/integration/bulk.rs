@@ -15,7 +15,7 @@ async fn shop(service: Upstream) -> Shop {
     Shop::old_only(&pack, ["v1", "v2"], service).await
 }
 
-/// The lines that were asked for since the last time.
+/// Returns the requests since the last call.
 fn asked(shop: &Shop, before: &mut usize) -> Vec<String> {
     let seen = shop.service.seen();
     let lines =

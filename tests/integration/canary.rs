@@ -1,7 +1,7 @@
-//! Words planted wherever a secret or what people write can stand: in every part of requests and
-//! answers, in the configuration, in the exchange of tokens. Then everything that the gateway keeps
-//! or shows is searched for them. The words look like words: what finds tokens by their looks does
-//! not find these.
+//! Planted words at every place for secrets or personal texts: in all parts of requests and
+//! answers, in the configuration, in the exchange of tokens. Then all stored and displayed data of
+//! the gateway is searched for them. They look like normal words, so that a detection of token-like
+//! texts does not find them.
 
 use crate::support::dual::{
     ADMIN_TOKEN, Dual, Running, Upstreams, administrator, control, eventually, received,
@@ -23,7 +23,7 @@ const MODERN: &str = "modern-token-of-the-canary";
 const STRANGER: &str = "quaggastrangermoon";
 const IN_CONFIGURATION: [&str; 3] = ["quaggamistypedmoon", "quaggaduplicatemoon", "quaggaurlmoon"];
 
-/// What of everything is searched: where, and what was there.
+/// The searched data: its place and its content.
 #[derive(Default)]
 struct Sinks(Vec<(String, Vec<u8>)>);
 
@@ -74,8 +74,8 @@ async fn gateway(service: &Sandbox, phases: &str) -> (Dual, Running) {
     (dual, gateway)
 }
 
-/// What the service says, with words in it: in members that the contracts know, in one that they do
-/// not, as a name, in errors.
+/// The service's answer, with planted words: in declared members, in an undeclared one, as a name,
+/// in errors.
 async fn plant_answers(service: &Sandbox, planted: &mut Vec<String>) {
     for side in ["v2", "v3"] {
         let set = async |path: &str, field: &str, change: Value| {
@@ -160,7 +160,7 @@ async fn ask(gateway: &Running, side: &str, token: &str, line: &str, fields: &st
     exchange(gateway.address, request).await.expect("an answer")
 }
 
-/// Records what is asked, ended as Ctrl-C does it. Gives the archive.
+/// Captures requests until Ctrl-C. Returns the archive.
 async fn captured<F: Future<Output = usize>>(
     dual: &Dual,
     gateway: &Running,
@@ -179,7 +179,7 @@ async fn captured<F: Future<Output = usize>>(
     file
 }
 
-/// A person connects a client: what of that is secret.
+/// Connects a client as a person does. Returns the secrets of that flow.
 async fn connected(dual: &Dual, gateway: &Running, sinks: &mut Sinks) -> Vec<String> {
     let (code, link, said) = dual.cli(&["client", "connect", "administrator"]).await;
     assert_eq!(code, Some(0), "{link}{said}");
@@ -204,7 +204,7 @@ async fn connected(dual: &Dual, gateway: &Running, sinks: &mut Sinks) -> Vec<Str
     vec![value("code"), value("state"), word("code"), word("state")]
 }
 
-/// A configuration with slips beside secrets is reloaded, and looked at by the command line.
+/// Reloads a configuration with errors next to secrets, and inspects it with the command line.
 async fn slip(dual: &Dual, gateway: &Running, log: &mut String, sinks: &mut Sinks) {
     let right = std::fs::read_to_string(dual.file()).expect("it was written");
     let [mistyped, duplicate, url] = IN_CONFIGURATION;
@@ -292,14 +292,14 @@ async fn nothing_is_shown(phases: &str, is_dual: bool) {
         })
         .collect();
     let count = asked.len() + 2;
-    // What is for no front is nobody's traffic.
+    // A request for no front is not recorded as traffic.
     let recorded = count - asked.iter().filter(|(_, _, (line, ..))| line.contains("front")).count();
     let mut refused = Vec::new();
     let archive = captured(&dual, &gateway, &mut log, || async {
         for (side, token, (line, fields, body)) in &asked {
             let answer = ask(&gateway, side, token, line, fields, body).await;
-            // What the service says of its own accord is for the client; it is asked about what
-            // nobody else knows. An error of the gateway itself says its language.
+            // A text of the service is for the client only. An error of the gateway itself has its own
+            // language.
             let text = answer.text();
             let is_passed = answer.value("content-language").is_empty()
                 && said_by_service.iter().any(|word| text.contains(word));

@@ -44,7 +44,7 @@ impl Gateway {
         Gateway { program, clients, admin, folder }
     }
 
-    /// Records what `traffic` makes: as many exchanges as it says.
+    /// Captures a number of exchanges of `traffic`.
     async fn capture<F: Future<Output = usize>>(&self, count: usize, traffic: impl FnOnce() -> F) -> PathBuf {
         let file = self.folder.path().join("traffic.har");
         let admin = format!("http://{}", self.admin);
@@ -170,7 +170,7 @@ async fn recorded_traffic_holds_no_secret_and_shows_what_a_changed_pack_changes(
     assert!(changes.contains("senderType") && changes.contains("messages.map.yaml:"), "{changes}");
 }
 
-/// An archive such as a browser's: the exchanges of clients with the old service, and nothing of a gateway.
+/// An archive as from a browser: exchanges of clients with the old service, without a gateway.
 fn foreign(folder: &Path, exchanges: &[(&str, &str, &str, u16, Bytes)]) -> PathBuf {
     let file = folder.join("browser.har");
     let mut writer = Writer::new(fs::File::create(&file).expect("a file")).expect("it is written");
@@ -233,13 +233,13 @@ async fn a_browsers_archive_is_compared_with_a_live_service_and_writes_nothing_u
     assert_eq!(said["unknown"]["not a call of the API"], 1, "{said:#}");
     assert_eq!(ask("v3", "/chats/1/messages").await, before, "nothing was sent");
 
-    // Offline, nothing is known of what the service would answer, and that is no success.
+    // Offline, the answer of the service is unknown, which is not a success.
     let (code, said) = report(&archive, &[PACK], &[]);
     assert_eq!((code, &said["total"]["unknown"]), (Some(3), &Value::from(4)), "{said:#}");
 }
 
-/// Seven exchanges are made, and the verb is ended in every way there is: all seven are in an
-/// archive that can be read, by its owner only.
+/// After seven exchanges, the verb is ended in each possible way: all seven are in a readable
+/// archive, which only its owner can read.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_archive_is_whole_however_its_recording_ends() {
     use std::os::unix::fs::PermissionsExt as _;
@@ -261,7 +261,7 @@ async fn an_archive_is_whole_however_its_recording_ends() {
         gateway.program.stderr_until("a capture of traffic begins");
         assert_eq!(send(gateway.clients, &token, &TRAFFIC[..7]).await, 7);
         if signal == "KILL" {
-            // Nobody tells it that it is to end, so what it has was written before.
+            // It gets no signal, so its content was written before.
             crate::support::dual::eventually("all are written", async || entries() == Some(7)).await;
             capturing.kill();
         } else {
@@ -279,8 +279,8 @@ async fn an_archive_is_whole_however_its_recording_ends() {
         }
     }
 
-    // The gateway goes away: what it sent is in the archive, and the verb reports that the archive
-    // was cut short.
+    // The gateway stops: the archive has all exchanges up to then, and the verb reports that it is
+    // incomplete.
     let (admin, out) = (format!("http://{}", gateway.admin), file.display().to_string());
     let arguments = ["capture", "--admin", &admin, "--token", "env:ADMIN", "--out", &out];
     let capturing = Program::start(&arguments, &[("ADMIN", ADMIN_TOKEN)]);
@@ -294,17 +294,17 @@ async fn an_archive_is_whole_however_its_recording_ends() {
     assert_eq!(entries(), Some(3), "in an archive that can be read");
 }
 
-/// What an archive says that a replay of one operation must come to.
+/// Expected result of the replay of one operation.
 #[derive(Default)]
 struct Expected {
     judged: u64,
     reasons: BTreeMap<&'static str, u64>,
 }
 
-/// Why nothing can be said of an exchange of the demo: nobody asked the other side, or the client
-/// has no credential there. All others are judged.
+/// Reasons for unknown exchanges of the demo: the other side was not called, or the client has no
+/// credential there. All others are judged.
 fn unknown_reason(known: &Value) -> Option<&'static str> {
-    // HAR writes a status of 0 where nothing was answered.
+    // HAR uses the status 0 for a missing answer.
     let mut calls = known["calls"].as_array()?.iter();
     let is_unasked = calls.all(|call| call["response"]["status"] == 0);
     match (known["outcome"].as_str()?, &known["shadow"]) {
@@ -348,7 +348,7 @@ fn a_capture_of_the_demo_is_unchanged_through_its_own_pack_and_whatever_has_reco
 
     let (code, said) = report(&archive, &[PACK, "--set", "agents.max_chats=10"], &[]);
     assert_eq!((code, &said["total"]["changed"]), (Some(0), &Value::from(0)), "{said:#}");
-    // What each entry must come to, by the archive alone: a reason where nothing can be said of it.
+    // Expected result for each entry, by the archive alone: a reason if it cannot be judged.
     let text = fs::read_to_string(&archive).expect("an archive");
     let har: Value = serde_json::from_str(&text).expect("an archive is JSON");
     let mut wanted: BTreeMap<String, Expected> = BTreeMap::new();
@@ -387,7 +387,7 @@ fn a_capture_of_the_demo_is_unchanged_through_its_own_pack_and_whatever_has_reco
     );
     let unknown = said["total"]["unknown"].as_u64().expect("a number");
     assert_eq!(judged + unknown, 150, "{said:#}");
-    // What cannot be judged can be bounded.
+    // The number of unknown exchanges can be limited.
     let (code, _) = report(&archive, &[PACK, "--set", "agents.max_chats=10", "--max-unknown", "0%"], &[]);
     assert_eq!(code, Some(if unknown > 0 { 1 } else { 0 }));
 }

@@ -61,8 +61,7 @@ fn uncomment(line: &str) -> String {
     }
 }
 
-/// An operator finds every setting of the pack that is built in, with a value that it takes, and
-/// its page says what it is for.
+/// Every setting of the built-in pack is documented with a valid value and its purpose.
 #[test]
 fn the_sample_has_every_setting_of_the_built_in_pack() {
     let compiled = switchback_compiler::mapping::compile(&switchback::app::builtin::source());

@@ -1,15 +1,15 @@
-//! Typical mistakes in a configuration and all that `serve --check` says about them: each file of
-//! `tests/config_mistakes` is one, with what is said in the `.txt` beside it. `UPDATE_EXPECT=1`
-//! writes what is said today.
+//! Typical mistakes in a configuration and the complete output of `serve --check` for them: each
+//! file of `tests/config_mistakes` is one, with the output in the `.txt` next to it.
+//! `UPDATE_EXPECT=1` writes the present output.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use switchback_gateway::store::seal::SealingKey;
 
-/// Those that have several causes; every other one is one mistake, and one finding.
+/// Files with several causes; every other one has one mistake and one finding.
 const SEVERAL: [(&str, usize); 2] = [("three-mistakes-at-once", 3), ("tls-files-missing", 2)];
 
-/// What stands for secrets in these files.
+/// Placeholders for secrets in these files.
 const SECRET: &str = "hunter";
 
 fn said(folder: &Path, file: &str, key: &str) -> String {

@@ -1,5 +1,5 @@
-//! Two contracts that differ in what OpenAPI says beside kinds of values: what `check` and `report`
-//! find of it, and what clients get through a gateway.
+//! Two contracts that differ in keywords of OpenAPI other than types: the findings of `check` and
+//! `report`, and the answers to clients through a gateway.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, exchange};
@@ -79,7 +79,7 @@ async fn served(folder: &TempDir, service: SocketAddr) -> (Program, SocketAddr) 
     (program, gateway)
 }
 
-/// A document of `POST /notes/{id}`, whose request and answer are a `Note` with these members.
+/// Returns a document of `POST /notes/{id}` with a `Note` of these members as request and answer.
 fn document(parameter: &str, members: &str) -> String {
     format!(
         "openapi: 3.0.3
@@ -159,7 +159,7 @@ fn formats_without_a_common_value_do_not_fit() {
     assert_eq!(losses(&old, &new, None).0, "not possible");
 }
 
-/// `default` beside a listed success: an error for 404, and nothing that a 202 or a 204 has.
+/// `default` next to a listed success: an error for 404, and absent for 202 and 204.
 #[tokio::test]
 async fn a_default_beside_a_listed_success_stands_for_errors() {
     let text = "openapi: 3.0.3
@@ -328,7 +328,7 @@ fn a_parameter_whose_default_differs_is_a_difference() {
     assert_eq!(losses(&of(10), &of(10), None).0, "exact");
 }
 
-/// An element of a list that is written as one text cannot hold what separates its elements.
+/// An element of a list that is encoded as one text must not contain the separator.
 #[test]
 fn a_list_in_one_text_takes_fewer_elements_than_one_in_several_parameters() {
     let of = |elements: &str, explode: bool| {
@@ -423,7 +423,7 @@ fn a_member_that_one_side_has_in_one_message_alone_is_a_loss() {
         ] {
             let (old, new) = (document("{type: integer}", old), document("{type: integer}", new));
             assert_eq!(losses(&old, &new, routes), ("different".to_owned(), vec![lost.to_owned()]));
-            // What clients do not have, they do not lose.
+            // Clients cannot lose members that they do not have.
             assert_eq!(losses(&new, &old, routes), ("exact".to_owned(), Vec::new()));
         }
     }
@@ -449,7 +449,7 @@ fn an_object_goes_with_the_member_that_it_requires() {
 #[test]
 fn an_operation_with_a_loss_in_part_or_a_gap_where_nothing_is_found_is_not_exact() {
     let member = |ty: &str| document("{type: integer}", &format!("limit: {ty}"));
-    // A default stands in for a member that is not there, and comes back as if it had been.
+    // A default replaces an absent member, and is returned as if it had been present.
     let routes = PAIR.replace("same: [limit]", "rename: {limit: {v2: limit, default: {v2: 0}}}");
     let (verdict, lost) = losses(&member("{type: integer}"), &member("{type: integer}"), Some(&routes));
     assert_eq!((verdict.as_str(), lost.len()), ("different", 1), "{lost:?}");
@@ -505,7 +505,7 @@ fn an_example_that_breaks_a_contract_is_a_finding_at_its_place() {
             whole.replace("v1 POST /notes/7", "v1 POST /notes/7?size=x"),
             Some("the parameter `size` is not what it should be"),
         ),
-        // A broken reply ends in an error of the gateway, which is what such an example is about.
+        // An incomplete reply leads to an error of the gateway, which is the subject of such an example.
         ("a broken reply", example(good, "200: {kind: 7}", "status: 502"), None),
     ] {
         let folder = pack(&text, &text, Some(&routes));
@@ -517,7 +517,7 @@ fn an_example_that_breaks_a_contract_is_a_finding_at_its_place() {
     }
 }
 
-/// A redirect that both contracts list goes to the client where its address is one that it can use.
+/// A redirect in both contracts is passed to the client if its address is usable.
 #[tokio::test]
 async fn a_declared_redirect_is_answered_as_it_comes() {
     let text = |status: &str| {
@@ -601,7 +601,7 @@ fn cookies_and_fields_that_do_not_pass_are_losses() {
             listed("", &field("Cache-Control"), ""),
             "v1 header Cache-Control of the answer: values that allow caching",
         ),
-        // The field of one status says nothing of another.
+        // The field of one status does not apply to another.
         (
             listed("", "", &field("X-Why")),
             listed("", &field("X-Why"), ""),
@@ -619,7 +619,7 @@ fn cookies_and_fields_that_do_not_pass_are_losses() {
     assert_eq!(losses(&alike, &alike, Some(LISTED)), ("exact".to_owned(), Vec::new()));
 }
 
-/// The context has no cookies: what reads one is an error, and a required one is sent as a constant.
+/// The context has no cookies: reading one is an error, and a required one is sent as a constant.
 #[tokio::test]
 async fn a_required_cookie_is_a_constant() {
     let cookie = "{name: s, in: cookie, required: true, schema: {type: string}}";

@@ -1,7 +1,7 @@
-//! Walks every operation of both contracts of the messaging pack against a running sandbox: success
-//! and every documented error that can be provoked. Each answer has to be one that the contract
-//! lists, with a body that its schema admits. What there is to walk is counted from the contracts:
-//! an operation that nobody called fails the test.
+//! Calls every operation of both contracts of the messaging pack on a running sandbox: success and
+//! every documented error that can be provoked. Each answer must be listed in the contract, with a
+//! valid body. The operations are counted from the contracts, so that an operation without a call
+//! fails the test.
 
 pub mod document;
 mod walk;
@@ -71,7 +71,7 @@ async fn every_operation_succeeds_and_fails_as_its_contract_says() {
     all.finish();
 }
 
-/// Makes the call that a case tells of.
+/// Makes the call of a case.
 async fn tell(walk: &mut Walk, documents: &[Document], case: &Value, statuses: &[u16]) {
     let at = case["at"].as_str().expect("a case has an operation");
     let (side, key) = at.split_once(' ').expect("a case names a side");

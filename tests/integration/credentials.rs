@@ -1,5 +1,5 @@
-//! Credentials as services of every kind carry them: a pack says where a token is read from and how
-//! it is sent, what was read goes no further, and none of it is kept or shown.
+//! Credentials in all forms that services use: a pack defines how a token is read and sent, the
+//! token of the client is not forwarded, and no token is stored or displayed.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Answer, Seen, Upstream, exchange};
@@ -11,12 +11,12 @@ use std::path::Path;
 use switchback_compiler::mapping::{compile, load::PackSource};
 use tempfile::TempDir;
 
-/// What the client shows, and the same as user and password.
+/// The token of the client, also as user and password.
 const TOKEN: &str = "token-of-acme";
 const PAIR: &str = "acme:password-of-acme";
-/// What a client shows that has no credential of the old side.
+/// The token of a client without a credential for the old side.
 const PLAIN: &str = "token-of-plain";
-/// What calls go out with, on either side.
+/// The tokens of calls, by side.
 const OLD: &str = "old-service-token";
 const NEW: &str = "new-service-token";
 const ADMIN: &str = "admin-token-of-this-test";
@@ -39,7 +39,7 @@ fn pack(folder: &Path, v1: &str, v2: &str, more: &str) -> String {
     );
     std::fs::write(pack.join("pack.yaml"), manifest).expect("it is written");
     for (side, credential) in [("v1", v1), ("v2", v2)] {
-        // As a contract declares a key that is a parameter: nobody has to map it.
+        // A contract may declare a key as a parameter, which needs no mapping.
         let key = match credential.contains("send: {query: key}") {
             true => "parameters: [{name: key, in: query, required: true, schema: {type: string}}], ",
             false => "",
@@ -54,7 +54,7 @@ fn pack(folder: &Path, v1: &str, v2: &str, more: &str) -> String {
     pack.display().to_string()
 }
 
-/// A gateway as an operator runs it, in front of a service whose requests are kept.
+/// A gateway in production form, in front of a service that records its requests.
 struct Gateway {
     service: Upstream,
     program: Program,
@@ -86,7 +86,7 @@ impl Gateway {
         Gateway { service, program, address, admin, folder }
     }
 
-    /// Posts a form, and gives what the service saw of it.
+    /// Posts a form. Returns the request that the service received.
     async fn post(&self, target: &str, field: &str, form: &str) -> (Answer, Option<Seen>) {
         let before = self.service.seen().len();
         let length = form.len();
@@ -112,7 +112,7 @@ fn basic(both: &str) -> String {
     format!("authorization: Basic {}\r\n", STANDARD.encode(both))
 }
 
-/// Every way of showing the token: query, fields, and what follows in the form.
+/// Returns each form of the token: query, fields, and form fields after it.
 fn shown() -> Vec<(&'static str, String, String)> {
     let nothing = String::new;
     vec![
@@ -125,7 +125,7 @@ fn shown() -> Vec<(&'static str, String, String)> {
     ]
 }
 
-/// What was sent, as it stood in the request.
+/// Returns the request as it was sent.
 struct Sent {
     way: &'static str,
     new: &'static str,
@@ -191,7 +191,7 @@ const SENT: [Sent; 7] = [
     },
 ];
 
-/// What the service got: this token, in this way, and nothing of what the client showed.
+/// Checks that the service received this token, in this form, and no part of the client's.
 fn check(seen: &Seen, path: &str, sent: &Sent, token: &str) {
     let target = format!("POST {path}{} HTTP/1.1", (sent.query)(token));
     assert_eq!(seen.line(), target, "{}", sent.way);
@@ -221,7 +221,7 @@ async fn a_token_is_read_and_sent_as_the_pack_says_and_what_was_read_goes_no_fur
             assert_eq!(answer.status, 201, "{way} {query}{field}{form}: {}", answer.text());
             check(&seen.expect("it was called"), "/v1/notes", sent, OLD);
         }
-        // One of each kind: what is kept and shown does not depend on the word before a token.
+        // One of each kind, because storage and display do not depend on the scheme.
         if ["{basic: both}", "{query: key}"].contains(&way) {
             gateway.stopped_without_a_word_of(&[TOKEN, PAIR, OLD, sent.new], 12).await;
         }
@@ -239,9 +239,9 @@ async fn what_carries_no_credential_of_ours_is_forwarded_byte_for_byte() {
         ("/v1/notes".to_owned(), basic(&format!("{PLAIN}:")), "title=a&&=".to_owned()),
         ("/v1/notes".to_owned(), basic(&format!(":{PLAIN}")), String::new()),
         ("/v1/notes".to_owned(), String::new(), format!("to%6ben={PLAIN}&title=a%20b+c")),
-        // Nobody here knows this one: the own service may.
+        // An unknown token, which the client's own service may know.
         ("/v1/notes".to_owned(), String::new(), stranger.to_owned()),
-        // A form that is too large carries no token here, and goes on as it is.
+        // A form that is too large is not searched for a token, and is forwarded unchanged.
         ("/v1/notes".to_owned(), String::new(), large.clone()),
         ("/v1/unheard-of?api_key=x".to_owned(), String::new(), stranger.to_owned()),
     ] {
@@ -252,16 +252,16 @@ async fn what_carries_no_credential_of_ours_is_forwarded_byte_for_byte() {
         assert!(seen.body == form.as_bytes(), "{target}: {} bytes of {}", seen.body.len(), form.len());
         assert_eq!(seen.values("authorization").len(), usize::from(!field.is_empty()));
     }
-    // The same in chunks, of which nobody knows how many come.
+    // The same in chunks, without a known length.
     let head = "POST /v1/notes HTTP/1.1\r\nhost: g\r\ncontent-type: application/x-www-form-urlencoded\r\ntransfer-encoding: chunked\r\nconnection: close\r\n\r\n";
     let before = gateway.service.seen().len();
     let chunks = format!("{head}5\r\ntitle\r\n{:x}\r\n{}\r\n0\r\n\r\n", large.len() - 5, &large[5..]);
     assert_eq!(exchange(gateway.address, chunks).await.expect("an answer").status, 201);
     let body = String::from_utf8(gateway.service.seen()[before].body.clone()).expect("it is ASCII");
-    // Each line of data follows one that says how long it is.
+    // Each line of data follows one with its length.
     let data: String = body.split("\r\n").skip(1).step_by(2).collect();
     assert!(data == large, "{} bytes of {}", data.len(), large.len());
-    // What is translated wants a token that is known, and one alone.
+    // A translated request needs exactly one token, and a known one.
     for (status, query, field, form) in [
         (401, "", "", "title=a"),
         (401, "", "", stranger),
@@ -289,8 +289,8 @@ async fn what_carries_no_credential_of_ours_is_forwarded_byte_for_byte() {
 }
 
 impl Gateway {
-    /// A client writes its tokens everywhere, all of it is recorded; then everything that is kept
-    /// and shown is searched.
+    /// A client sends its tokens in all places while a capture runs; then all stored and displayed
+    /// data is searched.
     async fn stopped_without_a_word_of(self, secrets: &[&str], requests: usize) {
         let archive = self.folder.path().join("traffic.har").display().to_string();
         let at = format!("http://{}", self.admin);
@@ -405,7 +405,7 @@ fn what_a_pack_says_wrongly_of_its_credentials_is_found() {
         let folder = folder.path().join(at.to_string());
         let pack = pack(&folder, v1, v2, more);
         if !more.is_empty() {
-            // What is the same on both sides and cannot be called would be refused.
+            // An operation that exists on both sides but cannot be called would be refused.
             let route = "mapping: 1\nroutes:\n  - pair: {v1: GET /plain, v2: GET /plain, front: v1}\n";
             std::fs::write(Path::new(&pack).join("plain.map.yaml"), route).expect("it is written");
         }
@@ -415,7 +415,7 @@ fn what_a_pack_says_wrongly_of_its_credentials_is_found() {
         assert!(found.iter().any(|message| message.contains(said)), "{v1} {v2}: {found:?}");
         assert_eq!(found.len(), 1, "{v1} {v2}: {found:?}");
     }
-    // Where no operation takes a form, none is read.
+    // Without an operation with a form, no form is parsed.
     let bare = pack(&folder.path().join("bare"), "{read: [{form: token}], send: {basic: user}}", right, "");
     for side in ["v1", "v2"] {
         let file = Path::new(&bare).join(format!("contracts/{side}.yaml"));

@@ -7,7 +7,7 @@ use crate::support::serving;
 use std::process::Command;
 use switchback_gateway::store::seal::SealingKey;
 
-/// A document with notes at this path and a list at `/same`; the rest is what it declares besides.
+/// Returns a document with notes at this path and a list at `/same`, plus additional declarations.
 fn contract(notes: &str, more_of_request: &str, more_of_answer: &str) -> String {
     format!(
         "openapi: 3.1.0
@@ -52,7 +52,7 @@ refuse: {legacy: forward, status: 501}
 
 const PAIR: &str = "mapping: 1\nroutes:\n  - pair: {v1: PUT /notes, v2: PUT /v2/notes, front: v1}\n    request: keep\n    response: keep\n";
 
-/// The same by a call of its own, with lines for what the client sends and gets.
+/// The same by a separate call, with lines for the request and the answer.
 const SERVE: &str = "mapping: 1
 routes:
   - serve: v1

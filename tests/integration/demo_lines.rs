@@ -1,11 +1,11 @@
-//! `switchback demo` as a person meets it: the real binary is started, and every curl line that it
-//! prints is run and must show what the line above it says.
+//! `switchback demo` from a user's view: starts the real binary, runs every printed curl line, and
+//! checks that its output matches the line above it.
 
 use crate::support::program::Program;
 use reqwest::{Client, Method, Response};
 use serde_json::Value;
 
-/// A printed curl line, taken apart as a shell would.
+/// A printed curl line, split like a shell does.
 struct Curl {
     url: String,
     method: Option<Method>,
@@ -64,7 +64,7 @@ fn shell_words(line: &str) -> Vec<String> {
     words
 }
 
-/// Each line of the demo that the README shows is printed, apart from tokens and ports.
+/// Each line of the demo in the README is printed, apart from tokens and ports.
 fn assert_readme_shows(printed: &str) {
     let plain = |line: &str| {
         let tokens = ["the token ", "Bearer "];
@@ -135,7 +135,7 @@ async fn every_line_that_the_demo_prints_works_when_pasted() {
         let words = shell_words(line);
         let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_switchback"));
         let output = command.args(&words[1..]).output().expect("the program runs");
-        // A report that finds differences says so by its code.
+        // A report with differences has an exit code of its own.
         let is_done = output.status.success() || words[1] == "diff" && output.status.code() != Some(2);
         assert!(is_done && !output.stdout.is_empty(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
     }

@@ -1,4 +1,4 @@
-//! The files of `deploy`, held against the programs and schemas that read them: Prometheus' own
+//! Validates the files of `deploy` with the programs and schemas that read them: Prometheus' own
 //! tool, the schemas of Kubernetes and of compose files, systemd.
 
 use crate::support::python;
@@ -10,7 +10,7 @@ fn text(file: &str) -> String {
     std::fs::read_to_string(file).unwrap_or_else(|error| panic!("{file}: {error}"))
 }
 
-/// A program of the system; `None`, loudly, where it is not.
+/// Returns a program of the system, or `None` with a message if it is absent.
 fn installed(name: &str) -> Option<PathBuf> {
     let folders = std::env::var_os("PATH").unwrap_or_default();
     let found = std::env::split_paths(&folders).map(|folder| folder.join(name)).find(|file| file.is_file());
@@ -24,7 +24,7 @@ fn said(done: &Output) -> String {
     format!("{}{}", String::from_utf8_lossy(&done.stdout), String::from_utf8_lossy(&done.stderr))
 }
 
-/// What follows `before` in a text, up to the end of the word.
+/// Returns the text after `before`, up to the end of the word.
 fn words<'t>(text: &'t str, before: &'t str) -> impl Iterator<Item = &'t str> {
     text.split(before).skip(1).map(|rest| {
         let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_').unwrap_or(rest.len());
@@ -87,7 +87,7 @@ fn the_unit_leaves_little_open() {
     };
     let done = judged("deploy/switchback.service");
     assert!(done.status.success(), "{}", said(&done));
-    // It would say so of a unit that leaves things open.
+    // It would report a unit without these restrictions.
     let folder = tempfile::tempdir().expect("a temporary folder");
     let open = folder.path().join("open.service");
     let unit =

@@ -1,6 +1,6 @@
-//! Faulty mappings and the exact messages they earn: each file of `tests/diagnostics` is a few
-//! edits of the pack of the manual, and what is said about them. `UPDATE_EXPECT=1` writes what is
-//! said today into the files.
+//! Faulty mappings and their exact messages: each file of `tests/diagnostics` has a few edits of
+//! the manual's pack, and the resulting findings. `UPDATE_EXPECT=1` writes the present findings
+//! into the files.
 
 use super::manual;
 use std::collections::BTreeSet;
@@ -47,7 +47,7 @@ fn read(path: PathBuf) -> Case {
 }
 
 impl Case {
-    /// What the compiler says about the edited pack.
+    /// Returns the findings of the compiler for the edited pack.
     fn found(&self) -> String {
         // A case names files of one of the manual's packs.
         let of_shop = self.edits.iter().any(|(file, ..)| file.starts_with("shop/"));
@@ -92,7 +92,7 @@ fn every_faulty_mapping_earns_exactly_its_message() {
     assert!(differing.is_empty(), "{} cases differ:\n{}", differing.len(), differing.join("\n"));
 }
 
-/// What is said of `mappings/tickets` with these texts in place of others, and whether it compiles.
+/// Returns the findings for `mappings/tickets` with these replacements, and whether it compiles.
 fn said_of_tickets(edits: &[(&str, &str, &str)]) -> (bool, String) {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/tickets");
     let mut files = PackSource::from_dir(&folder).expect("it lies in the sources").files().to_vec();
@@ -106,7 +106,7 @@ fn said_of_tickets(edits: &[(&str, &str, &str)]) -> (bool, String) {
     (compiled.pack.is_some(), to_text(&compiled.sources, &compiled.findings, Colour::Never))
 }
 
-/// What a client sends goes away from its side, also where the answer to it is made of it.
+/// The data of a client is sent to the other side even if it is only used in the answer.
 #[test]
 fn a_conversion_in_the_head_of_each_is_read_away_from_the_side_of_its_value() {
     let parameter = "    post:\n      parameters: [{name: only, in: query, schema: {type: string}}]\n";
@@ -190,7 +190,7 @@ fn a_row_narrows_a_place_with_an_index() {
     assert!(compiles, "{said}");
 }
 
-/// A case is named after the rule it breaks, and its message says so.
+/// A case is named after the violated rule, and its message has that rule.
 #[test]
 fn every_case_breaks_the_rule_it_is_named_after() {
     for case in cases() {
@@ -200,7 +200,7 @@ fn every_case_breaks_the_rule_it_is_named_after() {
     }
 }
 
-/// Rules that no edit of a file can break: they have their tests beside the code.
+/// Rules that no edit of a file can violate; their tests are next to the code.
 const ELSEWHERE: &[&str] = &["M014"];
 
 #[test]

@@ -1,8 +1,7 @@
-//! The labelled corpus of the dual run: the sandbox is told to let v2 and v3 differ in many ways,
-//! each on one address of its own, among calls that are the same on both sides. Every one is found
-//! with the place, the kind and the cause it was given, and nothing else is.
-//! `SWITCHBACK_CORPUS_CALLS` sets how many calls are made in all (600 where it is not set; the
-//! whole corpus is 10000).
+//! The labelled corpus of the dual run: the sandbox lets v2 and v3 differ in many ways, each at an
+//! address of its own, among calls that are equal on both sides. Every difference must be found
+//! with its place, kind and cause, and no other. `SWITCHBACK_CORPUS_CALLS` sets the total number of
+//! calls (default 600; the complete corpus is 10000).
 
 use crate::support::dual::{Dual, Running, Upstreams, control, eventually};
 use crate::support::packs;
@@ -26,7 +25,7 @@ use switchback_sandbox::{Options, Sandbox};
 struct Way {
     /// Path below the version.
     path: &'static str,
-    /// What control is told: `differences` with a rule's side and the rest of it, or `faults`.
+    /// The request to control: `differences` with a rule's side and the rest of it, or `faults`.
     told: Told,
     /// `kind place`, then the cause: `made`, `copied` or `unmapped` by the line of a mapping file
     /// that has this text once.
@@ -34,7 +33,7 @@ struct Way {
 }
 
 enum Told {
-    /// Side, path of the rule, and the rule besides.
+    /// Side and path of the rule, and its other members.
     Differ(&'static str, &'static str, &'static str),
     /// Side and action, on the address itself.
     Fault(&'static str, &'static str),
@@ -262,7 +261,7 @@ const WAYS: &[Way] = &[
         Differ("v3", "/agents", r#"{"whole":true,"field":"$","change":"reverse"}"#),
         &[("order $", Made(AGENTS, "- pair: {v2: GET /agents, v3: GET /agents, front: v2}"))],
     ),
-    // Status, language, and what is no answer of the service.
+    // Status, language, and answers that do not come from the service.
     way(
         "/contacts/1019",
         Fault("v3", r#"{"status":{"code":403}}"#),
@@ -326,7 +325,7 @@ impl Way {
         control(sandbox, what, rule).await;
     }
 
-    /// What must be found, as `kind place: cause`.
+    /// The expected differences, as `kind place: cause`.
     fn wanted(&self, pack: &PackSource) -> Vec<String> {
         self.found.iter().map(|(found, cause)| format!("{found}: {}", cause.text(pack))).collect()
     }
@@ -436,11 +435,11 @@ async fn ask(address: SocketAddr, token: &str, path: &str) -> Answer {
     client.answer().await.expect("an answer")
 }
 
-/// A status, a header, a place of the body: what a client of either side sees. What never becomes
-/// an answer is found by the shadow alone: this way has another name there.
+/// A status, a header, a place of the body, as a client of either side sees it. Data that does not
+/// reach an answer is compared only by the shadow, under another name.
 const BESIDE: &[(&str, &str)] = &[("/contacts/1022", "unanswered answer: the other service")];
 
-/// Ways to give no answer: they prove nothing.
+/// Calls without an answer, which prove nothing.
 const SLOW: &[Way] = &[
     way("/contacts/1024", Fault("v3", r#"{"delay":{"ms":4000}}"#), &[]),
     way("/contacts/1025", Fault("v3", r#"{"truncate":{"bytes":20}}"#), &[]),
@@ -453,7 +452,7 @@ fn calls() -> usize {
 /// The path of each call, most of them to addresses on which both sides agree.
 fn paths(dice: &mut fastrand::Rng) -> Vec<String> {
     let mut ways = WAYS.iter().cycle();
-    // Every ninth call is one that differs, so that each way comes up again and again.
+    // Every ninth call differs, so that each kind of difference repeats.
     let mut path = |call: usize| {
         let way = (call.is_multiple_of(9)).then(|| ways.next()).flatten();
         way.map_or_else(|| agreed(dice), |way| way.path.to_owned())
@@ -461,7 +460,8 @@ fn paths(dice: &mut fastrand::Rng) -> Vec<String> {
     (0..calls()).map(&mut path).collect()
 }
 
-/// The whole of the dual run: the old service answers, the shadow asks the new one, compares and records.
+/// The complete dual run: the old service answers, the shadow calls the new one, compares and
+/// records.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_shadow_records_every_way_to_differ_and_nothing_else() {
     let pack = PackSource::from_dir(&packs::messaging_folder()).expect("the pack lies beside the sources");
@@ -535,7 +535,7 @@ async fn compared(gateway: &Running, calls: usize, unanswered: usize) {
     .await;
 }
 
-/// The views of a client that asks the service itself and the gateway.
+/// The answers of the service and of the gateway to a client.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_way_to_differ_is_found_with_place_kind_and_cause_and_nothing_else_is() {
     let judge = Judge::new();

@@ -1,6 +1,5 @@
-//! Requests with effects in the dual run, through the real binary: what the other side would have
-//! been sent, and what both sides show of an effect afterwards. Whatever is looked at, no call that
-//! changes something reaches the second side.
+//! Requests with effects in the dual run, through the real binary: the planned calls to the other
+//! side, and the state of both sides afterwards. In no case does a write reach the second side.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, control, received, started};
 use crate::support::raw::{Act, Upstream, answer, exchange};
@@ -22,7 +21,7 @@ fn read_back(counts: &Value) -> (u64, u64) {
     (count("read_back"), count("read_back_different"))
 }
 
-/// Method and path below the version of what the sandbox received of one version.
+/// Method and path below the version, of the requests that the sandbox received for one version.
 async fn lines(service: &Sandbox, version: &str) -> Vec<String> {
     let entries = received(service, version).await;
     let text = |entry: &Value, name: &str| entry[name].as_str().expect("a text").to_owned();
@@ -115,7 +114,7 @@ async fn the_effect_of_a_write_that_the_new_version_did_is_read_back() {
         let answer = ask(gateway, service, "PUT /v2/contacts/1001", EDIT).await;
         assert_eq!(answer.status, 204, "{}", answer.text());
     };
-    // A new version that answers as it should, and does nothing of what it is asked for.
+    // A new version that answers correctly but performs no effect.
     let account = administrator(&service);
     let head = format!(
         "GET /v3/contacts/1001 HTTP/1.1\r\nhost: v3\r\nauthorization: Bearer {}\r\n\r\n",
@@ -151,8 +150,8 @@ async fn the_effect_of_a_write_that_the_new_version_did_is_read_back() {
     assert!(v2.iter().all(|line| line == "GET /v2/contacts/1001"), "no effect is made twice: {v2:?}");
 }
 
-/// The reading after a write, as both services answer it, and what comes of it: effects read back
-/// and different ones, and comparisons that were skipped as unreadable.
+/// The read after a write with the answers of both services, and its result: effects read back,
+/// different effects, and comparisons skipped as unreadable.
 async fn read_after_a_write(reading: Act) -> ((u64, u64), u64, Value) {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let now = r#"{"id":"1001","name":"Old","email":null,"phone":null,"mobile":null,"address":null,"city":null,"district":null,"state":null,"obs":null}"#;
@@ -180,17 +179,17 @@ async fn read_after_a_write(reading: Act) -> ((u64, u64), u64, Value) {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_whose_reading_does_not_show_it_is_never_counted_as_right() {
-    // Both services agree that what was written is not there.
+    // Both services answer that the written record does not exist.
     let (counts, unreadable, top) = read_after_a_write(Act::json(404, r#"{"reason":"no"}"#)).await;
     assert_eq!((counts, unreadable, &top["kind"]), ((1, 1), 0, &json!("status")), "{top}");
-    // Both refuse the reading, so nobody knows.
+    // Both refuse the read, so the effect is unknown.
     let (counts, unreadable, top) = read_after_a_write(Act::json(403, r#"{"reason":"no"}"#)).await;
     assert_eq!((counts, unreadable), ((0, 0), 1), "{top}");
     let (counts, _, top) = read_after_a_write(Act::json(200, "null")).await;
     assert_eq!(counts, (1, 1), "{top}");
 }
 
-/// The old version has left the configuration. What the new one did is still read back, and
+/// The old version is no longer configured. The effect of the new one is still read back, and
 /// compared with the request.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn where_the_old_version_is_gone_the_reading_is_compared_with_the_request() {
@@ -354,7 +353,7 @@ async fn what_changes_while_it_is_read_back_proves_nothing() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_plan_goes_on_behind_its_readings_and_none_of_its_writes_is_made() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
-    // The old service does nothing of what it says, so that the plans find everything as it was.
+    // The old service performs no effect, so the plans find the state unchanged.
     let said =
         |status: u16, body: &str| Act::Reply(answer(status, "content-type: application/json\r\n", body));
     let old = Upstream::start(vec![done(), said(201, ""), said(201, r#"[{"id":1}]"#), said(204, "")]).await;
@@ -369,7 +368,7 @@ async fn a_plan_goes_on_behind_its_readings_and_none_of_its_writes_is_made() {
     ];
     for ((line, body), asked) in writes.into_iter().zip(1..) {
         assert_eq!(ask(&gateway, &service, line, body).await.status / 100, 2, "{line}");
-        // One after the other, since they are told apart by their order.
+        // One after another, because they are identified by their order.
         gateway.settled(asked).await;
     }
     gateway.reported("PUT /contacts/{id}", 2).await;
@@ -393,7 +392,7 @@ async fn a_plan_goes_on_behind_its_readings_and_none_of_its_writes_is_made() {
     let made = planned("/contacts");
     assert_eq!((calls(&made), &made["is_all"]), (vec![json!("POST /contacts")], &json!(false)), "{made}");
     assert_eq!(made["ends"], "what follows depends on the answer to the last call");
-    // The contact is not there: no call follows, and what was read after the effect is no finding.
+    // The contact does not exist: no call follows, and the read after the effect is not a finding.
     let none = planned("/contacts/999999");
     assert_eq!(
         (calls(&none), &none["readings"], &none["status"]),

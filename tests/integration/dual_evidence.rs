@@ -1,5 +1,5 @@
-//! What counts as evidence in the dual run, through the real binary: calls without an answer,
-//! things that change while they are looked at, plans of writes; and when counting begins anew.
+//! Evidence in the dual run, through the real binary: calls without an answer, data that changes
+//! between the reads, plans of writes; and the restart of counting.
 
 use crate::support::dual::{
     Dual, Running, Upstreams, administrator, ask, control, eventually, received, started,
@@ -21,7 +21,7 @@ fn count(counts: &Value, name: &str) -> u64 {
     counts[name].as_u64().unwrap_or(0)
 }
 
-/// Spoils calls of one side until it is told otherwise, or so many of them.
+/// Disturbs calls of one side until further notice, or a number of them.
 async fn spoil(service: &Sandbox, side: &str, path: &str, times: Option<u64>, action: Value) {
     control(service, "DELETE faults", Value::Null).await;
     let mut rule = json!({"side": side, "method": "GET", "path": path, "action": action});
@@ -63,11 +63,11 @@ async fn a_call_that_got_no_answer_proves_nothing_of_the_mapping() {
     let (_, said, _) = dual.cli(&["diff", "report"]).await;
     assert!(said.contains("without an answer 0 of the reference and 4 of the candidate"), "{said}");
 
-    // What came and cannot be used is an answer.
+    // An answer that arrived but is unusable counts as an answer.
     spoil(&service, "v3", path, None, json!({"invalid_json": {}})).await;
     asked().await;
     gateway.reported_when(CONTACT, |counts| count(counts, "different") == 1).await;
-    // So is a failure that does not pass; one that does is asked for once more.
+    // So does a permanent failure; after a transient one, the call is repeated.
     spoil(&service, "v3", path, Some(1), json!({"status": {"code": 503}})).await;
     asked().await;
     gateway.reported_when(CONTACT, |counts| count(counts, "equal") == 2).await;
@@ -110,7 +110,8 @@ async fn what_was_changed_between_two_readings_is_looked_at_once_more() {
         agent["name"] = name.into();
         Act::json(200, &agent.to_string())
     };
-    // The old service, before and after somebody wrote; then one that stands still; then one that never does.
+    // The old service before and after another client wrote; then one that is stable; then one that
+    // changes constantly.
     let script = vec![of("Old"), Act::json(200, &now), of("Old"), of("Old"), of("A"), of("B")];
     let old = Upstream::start(script).await;
     let upstreams = Upstreams { v2: old.address, v3: service.address() };
@@ -160,7 +161,7 @@ async fn a_wrong_answer_of_a_canary_that_is_not_repeated_is_unsettled_and_not_eq
         gateway.admin_text("GET /operations/v2/GET%20%2Fcontacts%2F%7Bid%7D", &Value::Null).await.text();
     assert!(page.contains("1 differed once and did not repeat"), "{page}");
 
-    // One that is repeated is different, and one that comes after it is equal.
+    // A repetition is different, and the one after it is equal.
     spoil(&service, "v3", "/contacts/{id}", Some(2), wrong_contact()).await;
     asked().await;
     gateway.reported_when(CONTACT, |counts| count(counts, "different") == 1).await;
@@ -274,7 +275,7 @@ async fn right_plans_of_writes_and_wrong_ones_are_counted_together_and_unread_on
     spoil(&service, "v3", path, Some(1), json!({"reset": {}})).await;
     edited().await;
     gateway.reported_when(operation, planned(2, 0, 2)).await;
-    // A plan that can make nothing of what it read is wrong.
+    // A plan that cannot use its reply is wrong.
     spoil(&service, "v3", path, None, json!({"invalid_json": {}})).await;
     edited().await;
     let report = gateway.reported_when(operation, planned(3, 1, 2)).await;
@@ -287,7 +288,7 @@ async fn right_plans_of_writes_and_wrong_ones_are_counted_together_and_unread_on
     assert!(said.contains("planned 3, of these wrong 1"), "{said}");
 }
 
-/// Asks for the contact until the report says so of its counts.
+/// Requests the contact until the report has these counts.
 async fn asked_until(gateway: &Running, service: &Sandbox, is_so: impl Fn(&Value) -> bool) {
     eventually("the counts are right", async || {
         assert_eq!(ask(gateway, service, "GET /v2/contacts/1001", "").await.status, 200);
@@ -319,7 +320,7 @@ async fn a_mended_mapping_and_a_reset_of_what_was_set_begin_anew() {
     differ().await;
     let reset = dual.cli_json(&["phase", "reset", CONTACT]).await;
     assert_eq!((&reset["phase"], &reset["from"]), (&json!("shadow"), &json!("configuration")));
-    // No phase was set: the evidence stays, and nothing moved.
+    // No phase was set: the evidence remains, and no transition occurs.
     asked_until(&gateway, &service, |counts| is_different(counts) && count(counts, "equal") >= 1).await;
     let (code, text, _) = dual.cli(&["phase", "transitions"]).await;
     assert_eq!((code, text.as_str()), (Some(0), "No transitions.\n"));
@@ -330,7 +331,7 @@ async fn a_mended_mapping_and_a_reset_of_what_was_set_begin_anew() {
     assert_eq!(gateway.admin("POST /api/reload", &json!({})).await.0, 202);
     asked_until(&gateway, &service, is_anew).await;
 
-    // What was set is taken back with a transition, and begins anew too.
+    // Undoing it is a transition too, and restarts the evidence.
     differ().await;
     dual.cli_json(&["phase", "set", CONTACT, "shadow"]).await;
     asked_until(&gateway, &service, is_anew).await;

@@ -1,6 +1,6 @@
-//! A rollout by the gate, on a clock that the test moves: from shadow to canary to translated while
-//! both sides agree, and back when they do not; every transition with its evidence. And one through
-//! the real binary, while everything goes wrong that may.
+//! A rollout by the gate, on a clock that the test controls: from shadow to canary to translated
+//! while both sides agree, and back when they do not; every transition with its evidence. And one
+//! through the real binary under all kinds of faults.
 
 use crate::support::dual::{Dual, Running, Upstreams, control, request};
 use crate::support::raw::{self, Client};
@@ -18,8 +18,8 @@ use tokio::task::JoinSet;
 
 const OPERATION: &str = "GET /contacts/{id}";
 
-/// Asks so many times, then lets time pass until the gate has seen what came of it and moved the
-/// operation to a phase.
+/// Sends a number of requests, then advances the clock until the gate has evaluated them and moved
+/// the operation to a phase.
 async fn until_moved_to(phase: &str, app: &RunningApp, clock: &Clock, admin: SocketAddr, account: &Account) {
     let clients = app.addresses().clients;
     let moving = async {
@@ -64,7 +64,7 @@ async fn shown(admin: SocketAddr, path: &str) -> Value {
     serde_json::from_slice(&answer.body).expect("JSON")
 }
 
-/// A gateway whose gate is open for an operation in shadow, on a clock that the test moves.
+/// A gateway with an active gate for an operation in shadow, on a clock that the test controls.
 async fn gated(dual: &Dual, service: &Sandbox) -> (RunningApp, Clock) {
     let more = "phases: { 'GET /contacts/{id}': shadow }\nshadow: { noise: 0 }\n\
         gate: { 'GET /contacts/{id}': { mismatch: 0.2, compared: 20, min_period: 1m, share: 1, check: 1 } }\n";
@@ -140,7 +140,7 @@ impl Operator {
         request.header("cookie", &self.cookie).body(form.to_owned()).send().await.expect("the port answers")
     }
 
-    /// Sends a form that a page holds, with what else it asks for.
+    /// Submits a form of a page, with its other fields.
     async fn send_from(&self, page: &str, path: &str, fields: &str) -> u16 {
         // A page waits for a busy store no longer than a person would, and then has no forms.
         let mut shown = String::new();
@@ -169,15 +169,15 @@ async fn what_is_held_is_left_where_it_is_until_it_is_let_go() {
     let page = "/operations/v2/GET%20%2Fcontacts%2F%7Bid%7D";
     let held = operator.send_from(page, &format!("{page}/hold"), "reason=holidays").await;
     assert_eq!(held, 303);
-    // More than enough speaks for a promotion, and long enough.
+    // More than enough evidence for a promotion, for long enough.
     let counted = async || shown(admin, "/api/diff").await["operations"][0]["counts"]["equal"].as_u64();
     let mut before = 0;
     while before < 100 {
         let mut client = Client::connect(app.addresses().clients).await;
         client.send(request(account, "GET /v2/contacts/1001", "", "")).await;
         assert_eq!(client.answer().await.expect("an answer").status, 200);
-        // Time passes with what is compared, not with what is asked, or on a slow machine the
-        // operator's session would end.
+        // The clock advances with comparisons, not with requests; otherwise the operator's session would
+        // expire on a slow machine.
         let now = counted().await.unwrap_or(0);
         if now > before {
             clock.advance(Duration::from_secs(30));
@@ -280,8 +280,8 @@ async fn worked_until_moved(gateway: &Running, account: &Account, dice: &mut fas
     }
 }
 
-/// Both services reset one call in twenty, clients write what others read, and the gateway is
-/// killed on the way.
+/// Both services reset one call in twenty, clients write data that others read, and the gateway is
+/// killed in between.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn under_resets_writes_and_kills_equal_sides_are_promoted_and_a_defect_is_rolled_back() {
     let seed = fastrand::u64(..);
@@ -316,7 +316,7 @@ async fn under_resets_writes_and_kills_equal_sides_are_promoted_and_a_defect_is_
     control(&service, "POST differences", rule).await;
     worked_until_moved(&gateway, account, &mut dice, 3).await;
     assert_eq!(transitions(&gateway).await[2], "shadow");
-    // What it is rolled back for is rolled back for good while the defect is there.
+    // The rollback is final while the defect exists.
     let (_, report) = gateway.admin("GET /api/diff", &Value::Null).await;
     assert_eq!(report["verdict"], "above", "{report}");
 }

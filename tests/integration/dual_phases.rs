@@ -1,5 +1,5 @@
-//! Phases at run time, through the real binary: set by command line and admin API, kept over
-//! restarts, followed by other gateways on the same store.
+//! Phases at run time, through the real binary: set by command line and admin API, persistent over
+//! restarts, applied by other gateways on the same store.
 
 use crate::support::dual::{Dual, Running, Upstreams, control, eventually, received};
 use crate::support::postgres;
@@ -10,7 +10,7 @@ use switchback_sandbox::{Options, Sandbox};
 
 const LIST: &str = "GET /v2/chats";
 
-/// Which version answers an account's list: the sandbox's log tells.
+/// Returns the version that answers an account's list, by the sandbox's log.
 async fn answered_by(service: &Sandbox, gateway: &Running, role: &str) -> &'static str {
     control(service, "DELETE requests", Value::Null).await;
     let account = service.credentials().account(role).expect("a known role");
@@ -76,7 +76,7 @@ async fn what_was_set_wins_over_the_file_through_restart_and_reload_until_it_is_
     })
     .await;
     assert_eq!(answered_by(&service, &gateway, "administrator").await, "v2");
-    // A reset of what was never set is no transition, and its period goes on.
+    // Resetting an unset phase is not a transition, and its period continues.
     let never_set = phase_of(&gateway, "GET /agents").await;
     assert_eq!(dual.cli_json(&["phase", "reset", "GET /agents"]).await, never_set);
     let transitions = dual.cli_json(&["phase", "transitions"]).await;
@@ -118,7 +118,7 @@ async fn a_canary_answers_the_same_clients_every_time_and_a_larger_share_only_ad
             moved.extend(wanted.has_client(role, "GET /chats").then_some(role));
         }
         assert!(before.iter().all(|role| moved.contains(role)), "{before:?} then {moved:?}");
-        // The studio names the same clients before the transition is made.
+        // The studio names the same clients before the transition.
         let path = format!("/operations/v2/GET%20%2Fchats/move?phase=canary&share={}", wanted.part());
         let page = text(&session.page(&gateway, &path).await);
         let named = page.split("Of the current 4 clients ").nth(1).expect("a sentence about them");

@@ -1,5 +1,5 @@
-//! The shadow through the real binary: what it compares and records, that it makes no effect, that
-//! no candidate reaches the client, and that nothing secret is kept.
+//! The shadow through the real binary: its comparisons and records, that it has no effect, that no
+//! candidate reaches the client, and that no secret is stored.
 
 use crate::support::dual::{
     Dual, Running, Upstreams, administrator, ask, control, eventually, received, request,
@@ -74,7 +74,7 @@ async fn differences_are_found_and_kept(dual: Dual) {
         code == Some(1) && said.contains("GET /contacts/{id}") && said.contains("$.name"),
         "above the threshold, {code:?}: {said}"
     );
-    // Two of three differ: a threshold of all but a little is not broken, and three calls prove none.
+    // Two of three differ: a threshold of nearly one is not exceeded, and three calls prove none.
     let (code, said, _) = dual.cli(&["diff", "report", "--mismatch", "0.9"]).await;
     assert!(code == Some(4) && said.contains("not enough evidence"), "{code:?}: {said}");
     let (code, said, _) = dual.cli(&["diff", "report", "--mismatch", "1"]).await;
@@ -86,7 +86,7 @@ async fn differences_are_found_and_kept(dual: Dual) {
     let (code, exported, error) = dual.cli(&["diff", "export"]).await;
     assert_eq!((code, exported), (Some(0), lines), "{error}");
 
-    // What was counted outlives the process.
+    // The counts persist after the process.
     gateway.stop().await;
     let gateway = dual.started().await;
     let report = gateway.reported("GET /contacts/{id}", 3).await;
@@ -189,7 +189,7 @@ async fn what_one_side_says_otherwise_every_time_is_learnt_and_what_differs_besi
         control(&service, "POST differences", rule).await;
     }
     let (mut asked, mut twice) = (0, 0);
-    // Noise is what differed in two double askings; one in five requests is asked twice.
+    // Noise is a difference in both of two repeated reads; one request in five is repeated.
     while twice < 3 {
         assert_eq!(ask(&gateway, &service, "GET /v2/contacts/1001", "").await.status, 200);
         asked += 1;
@@ -241,7 +241,8 @@ async fn a_request_is_compared_while_the_grant_it_needs_is_still_on_its_way() {
 async fn a_reading_that_a_service_would_take_for_a_write_is_made_once() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
-    // The plans answer, and the old service, which would get the client's own fields, is asked beside.
+    // The plans answer, and the old service, which would get the client's own fields, is called in
+    // addition.
     let more = "phases: { 'GET /agents/{id}': { phase: canary, share: 1 } }\nshadow: { noise: 0 }\n";
     dual.configure(&service, Upstreams::of(&service), &["administrator"], more);
     let gateway = dual.started().await;
@@ -318,7 +319,7 @@ async fn no_effect_is_made_twice(more: &str) -> u64 {
         }
     }
     asking.join_all().await;
-    // Every request that came to the old service was answered or given up, so the shadow has heard of each.
+    // Every request to the old service was answered or abandoned, so the shadow has processed each.
     gateway.settled(1).await;
     eventually("the queue is empty", async || gateway.counted(names::SHADOW_WAITING, &[]).await == 0).await;
 
@@ -363,8 +364,7 @@ async fn writing_operations(gateway: &Running) -> Vec<String> {
     writes.map(|info| info["operation"].as_str().expect("a name").to_owned()).collect()
 }
 
-/// Asks the gateway for a page that the old service has, many times at once; every answer must be
-/// the old service's.
+/// Requests a page of the old service many times at once; every answer must be the old service's.
 async fn clients_are_served(gateway: &Running, service: &Sandbox) {
     let account = administrator(service).clone();
     let mut witness = Client::connect(service.address()).await;
@@ -452,7 +452,7 @@ async fn white_space_without_end_is_late_and_keeps_no_worker() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let head =
         b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n1\r\n[\r\n";
-    // In the smallest pieces there are: what comes in one go is more than can be read in the time there is.
+    // In the smallest possible pieces: a single piece would exceed the amount that can be read in time.
     let flood = Act::Flood { head: head.to_vec(), piece: b"1\r\n \r\n".repeat(4096) };
     let candidate = Upstream::start(vec![flood.clone(), flood, Act::json(200, "[]")]).await;
     let dual = Dual::new();
@@ -474,7 +474,7 @@ async fn white_space_without_end_is_late_and_keeps_no_worker() {
     assert_eq!(gateway.counted(names::SHADOW_BYTES, &[]).await, 0, "nothing of it is kept");
 }
 
-/// Looks like a credential wherever it stands.
+/// Looks like a credential at any place.
 fn planted(place: &str) -> String {
     format!("sk_live_{place}4eC39HqLyjWDarjtT1zdp7dc")
 }

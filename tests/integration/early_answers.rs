@@ -1,5 +1,5 @@
-//! Answers that come before their request is whole: a client that is still sending, and reads only
-//! afterwards, finds all of the answer (RFC 9112, section 9.6; RFC 9113, section 8.1).
+//! Answers before the end of their request: a client that is still sending, and reads only
+//! afterwards, receives the complete answer (RFC 9112, section 9.6; RFC 9113, section 8.1).
 
 use crate::bounds::h2_client;
 use crate::support::gateway::{Gateway, Setup, TOKEN};
@@ -17,7 +17,7 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// More than the buffers of both ends hold.
+/// Larger than the buffers of both ends.
 const BODY_BYTES: usize = 12 << 20;
 const SMALL: u64 = 1 << 20;
 const LARGE: u64 = 1 << 30;
@@ -29,7 +29,8 @@ async fn gateway(bytes_max: u64, options: ServerOptions) -> Gateway {
     Gateway::with(Setup { limits, options, ..Setup::default() }, &new).await
 }
 
-/// Sends a head and a body, and then reads. A client whose connection takes no more gives up, as most do.
+/// Sends a head and a body, and then reads. If the connection accepts no more data, the client
+/// stops sending, as most do.
 async fn told_afterwards(gateway: &Gateway, token: &str, framing: &str, piece: &[u8]) -> io::Result<String> {
     let mut stream = TcpStream::connect(gateway.address).await?;
     sent_and_read(&mut stream, token, framing, piece, async || {}).await
@@ -56,14 +57,14 @@ async fn sent_and_read<S: AsyncRead + AsyncWrite + Unpin>(
     stream.flush().await?;
     let mut answer = Vec::new();
     match tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await? {
-        // An answer that is whole needs no farewell of the connection.
+        // A complete answer needs no orderly shutdown of the connection.
         Err(error) if answer.is_empty() || error.kind() != io::ErrorKind::UnexpectedEof => return Err(error),
         _ => {}
     }
     String::from_utf8(answer).map_err(io::Error::other)
 }
 
-/// The status of an answer, which must be as long as it says.
+/// Returns the status of an answer, which must have the announced length.
 fn whole(answer: &str) -> &str {
     let (head, body) = answer.split_once("\r\n\r\n").expect("a head");
     let length = head.split("content-length: ").nth(1).and_then(|rest| rest.lines().next());
@@ -118,7 +119,7 @@ async fn a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
     }
 }
 
-/// A client that never ends keeps its connection no longer than it may, in time and in bytes.
+/// A client that never ends is disconnected after limits of time and bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_read_on_is_bounded() {
     let short = ServerOptions { lingering_timeout: Duration::from_millis(300), ..ServerOptions::default() };

@@ -1,5 +1,5 @@
-//! Lists with an element that the mapping does not take: `else:` beside a shape, from the report to
-//! the wire. The manual's reminders are the pack.
+//! Lists with an element outside the domain of the mapping: `else:` next to a shape, from the
+//! report to the wire. The pack is the manual's reminders.
 
 use super::manual;
 use crate::spellings::Shop;

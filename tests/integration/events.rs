@@ -1,6 +1,6 @@
-//! Events through the real binary: a service delivers them to the gateway, signed, and receivers
-//! that know the old version get them, signed anew. Both are mocks at sockets of their own; the
-//! pack is `mappings/tickets`.
+//! Events through the real binary: a service delivers them signed to the gateway, and receivers of
+//! the old version get them signed anew. Both are mocks at separate sockets; the pack is
+//! `mappings/tickets`.
 
 use crate::support::dual::eventually;
 use crate::support::postgres;
@@ -19,7 +19,7 @@ use switchback_gateway::secret::Secret;
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
-/// What the service signs with, and what the receiver checks.
+/// The signing secrets of the service and of the receiver.
 const SERVICE: &str = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const RECEIVER: &str = "whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD";
 
@@ -42,7 +42,7 @@ impl Place {
         Place { folder: tempfile::tempdir().expect("a temporary folder"), key: SealingKey::generate() }
     }
 
-    /// What the store is sealed with.
+    /// The sealing key of the store.
     pub(super) fn key(&self) -> String {
         self.key.expose().clone()
     }
@@ -68,7 +68,7 @@ impl Place {
         Running { gateway, admin, program }
     }
 
-    /// What a verb of the command line prints.
+    /// Returns the output of a verb of the command line.
     pub(super) async fn cli(&self, file: &Path, words: &[&str]) -> String {
         let mut words: Vec<String> = words.iter().map(|word| (*word).to_owned()).collect();
         words.extend(["--config".to_owned(), file.display().to_string()]);
@@ -128,7 +128,7 @@ pub(super) fn changed(ticket: &str, title: &str) -> Value {
     json!({"type": "ticket.changed", "timestamp": "2026-01-02T03:04:05Z", "data": {"id": ticket, "title": title, "status": "open"}})
 }
 
-/// Ticket and subject of what a receiver was sent.
+/// Ticket and subject of a delivered event.
 pub(super) fn told(seen: &Seen) -> (i64, String) {
     let body: Value = serde_json::from_slice(&seen.body).expect("JSON");
     (
@@ -137,7 +137,7 @@ pub(super) fn told(seen: &Seen) -> (i64, String) {
     )
 }
 
-/// A receiver that takes nothing until it is told to.
+/// A receiver that accepts no event until further notice.
 async fn receiver(is_up: &Arc<AtomicBool>) -> Upstream {
     let is_up = Arc::clone(is_up);
     Upstream::answering(move |_, _| match is_up.load(SeqCst) {
@@ -197,7 +197,7 @@ async fn a_receiver_of_the_old_version_gets_events_of_the_new_one_in_its_form_an
     assert_eq!(running.event("msg_2", &deleted).await, 204);
     let viewed = json!({"type": "ticket.viewed", "timestamp": "2026-01-02T03:04:06Z", "data": {"id": "7"}});
     assert_eq!(running.event("msg_3", &viewed).await, 204, "taken, and nobody is told");
-    // Somebody sends a message once more: it is known.
+    // A repeated message is recognized.
     assert_eq!(running.event("msg_1", &changed("7", "Tea")).await, 204);
     assert_eq!(running.event("msg_4", &changed("7", "Last")).await, 204);
     old.received(3).await;
@@ -236,14 +236,14 @@ async fn what_is_not_signed_here_and_now_is_not_taken() {
     assert_eq!(running.event("msg_1", &changed("7", &"t".repeat(4096))).await, 413);
     let get = "GET /events/acme HTTP/1.1\r\nhost: g\r\nconnection: close\r\n\r\n";
     assert_eq!(exchange(running.gateway, get).await.expect("an answer").status, 405);
-    // None of these was noted as having come.
+    // None of these is recorded as received.
     assert_eq!(running.event("msg_1", &event).await, 204);
     old.received(1).await;
     assert_eq!(told(&old.seen()[0]), (7, "Tea".to_owned()));
     assert_eq!(old.seen().len(), 1);
 }
 
-/// Anyone may send to the path of a receiver: who sends slowly, and shows nothing, keeps nobody out.
+/// The path of a receiver is public: a slow sender without a signature does not block others.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn senders_that_drip_leave_places_to_those_who_sign() {
     let acme = receiver(&Arc::new(AtomicBool::new(true))).await;
@@ -261,12 +261,12 @@ async fn senders_that_drip_leave_places_to_those_who_sign() {
         }
     }
     acme.received(3).await;
-    // Those that gave way are told so.
+    // The displaced ones are notified.
     assert_eq!(strangers[0].answer().await.expect("an answer").status, 503);
 }
 
-/// A message that somebody has seen is not delivered again under another name: a name counts where
-/// it is signed, and else the moment and the body do.
+/// A message is not delivered again under another id: the id counts if it is signed, otherwise the
+/// time and the body do.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_under_several_names_is_delivered_once() {
     use http::HeaderName;
@@ -439,7 +439,7 @@ async fn each_outcome_of_an_event_is_counted() {
     counted(&[("known", 1), ("dropped", 1), ("unsigned", 1), ("refused", 1)]).await;
     is_up.store(false, SeqCst);
     assert_eq!(running.event("msg_4", &changed("8", "Milk")).await, 204);
-    // Of its two tries the last one ends it.
+    // The last of its two attempts ends it.
     counted(&[("queued", 2), ("failed", 1), ("dead", 1)]).await;
     assert_eq!(running.event("msg_5", &json!({"type": "ticket.moved", "data": {"id": "7"}})).await, 204);
     assert_eq!(running.event("msg_6", &changed("9", "Salt")).await, 503, "the queue is full");
@@ -453,7 +453,7 @@ async fn each_outcome_of_an_event_is_counted() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn two_replicas_deliver_each_event_of_a_key_in_its_turn() {
     let Some(database) = postgres::database() else { return };
-    // Every third delivery fails: what is tried again must not be overtaken by another replica.
+    // Every third delivery fails: another replica must not overtake a retry.
     let old = Upstream::answering(|at, _| match at % 3 {
         2 => Act::Reply(answer(503, "", "")),
         _ => Act::Reply(answer(200, "", "")),

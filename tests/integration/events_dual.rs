@@ -1,6 +1,6 @@
 //! The dual run of events through the real binary: both versions deliver to the gateway, the
-//! receiver gets one of the two, and what they say is compared. Services and receiver are mocks;
-//! the pack is `mappings/tickets`.
+//! receiver gets one of them, and the two are compared. Services and receiver are mocks; the pack
+//! is `mappings/tickets`.
 
 use super::events::{Place, Running, changed, now_ms, signature, told};
 use crate::support::dual::eventually;
@@ -10,7 +10,7 @@ use crate::support::raw::{Act, Upstream, answer, exchange};
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 
-/// What the old service signs with.
+/// The signing secret of the old service.
 const OWN: &str = "whsec_7Yt0Jm0nYIYqYh5mXw2XbVnPpWmN2dXv";
 const CHANGED: &str = "event ticketChanged";
 
@@ -30,8 +30,8 @@ fn pack(place: &Place, edits: &[(&str, &str, &str)]) -> PathBuf {
     to
 }
 
-/// A configuration whose receiver gets the events of both versions. `events` are further lines of
-/// that section.
+/// Returns a configuration with a receiver for the events of both versions. `events` are additional
+/// lines of that section.
 fn configure(
     place: &Place,
     receiver: &Upstream,
@@ -82,7 +82,7 @@ async fn own(running: &Running, id: &str, name: &str, body: &Value) -> u16 {
     exchange(running.gateway, request).await.expect("an answer").status
 }
 
-/// What the old service says of the same thing as [`changed`].
+/// Returns the old service's event for the same change as [`changed`].
 fn own_changed(ticket: i64, subject: &str) -> Value {
     json!({"ticket": {"id": ticket, "subject": subject, "open": 1}, "at": "2026-01-02T03:04:05Z"})
 }
@@ -115,24 +115,24 @@ async fn in_the_shadow_receivers_get_the_old_events_and_the_new_ones_are_held_ag
     let place = Place::new();
     let file = configure(&place, &receiver, "shadow", &[], "");
     let running = place.start(&file).await;
-    // Whichever comes first.
+    // In either order.
     assert_eq!(own(&running, "1", "ticketChanged", &own_changed(7, "Tea")).await, 204);
     assert_eq!(running.event("msg_1", &changed("7", "Tea")).await, 204);
     assert_eq!(running.event("msg_2", &changed("8", "Tea")).await, 204);
     assert_eq!(own(&running, "2", "ticketChanged", &own_changed(8, "Tee")).await, 204);
-    // One service's name for a message is none of the other's.
+    // The ids of the two services are independent.
     assert_eq!(running.event("1", &changed("9", "Nut")).await, 204);
     assert_eq!(own(&running, "3", "ticketChanged", &own_changed(9, "Nut")).await, 204);
-    // A message that comes again is neither delivered nor compared again.
+    // A repeated message is neither delivered nor compared again.
     assert_eq!(own(&running, "3", "ticketChanged", &own_changed(9, "Nut")).await, 204);
-    // What only the old version has is delivered as ever.
+    // An event that only the old version has is delivered as before.
     assert_eq!(own(&running, "4", "ticketMerged", &json!({"ticket": 7})).await, 204);
     let found = counts(&running, CHANGED, &[("equal", 2), ("different", 1)]).await;
     let top = &found["top"][0];
     assert_eq!((&top["pattern"], &top["kind"]), (&json!("$.ticket.subject"), &json!("value")), "{found}");
     assert_eq!(top["cause"]["line"], "tickets.map.yaml:7", "{found}");
     assert_eq!((&found["side"], &found["phase"]), (&json!("v1"), &json!("shadow")));
-    // Nothing of what people wrote is kept.
+    // No personal text is stored.
     assert!(!found.to_string().contains("Tee"), "{found}");
     receiver.received(4).await;
     let seen = receiver.seen();
@@ -155,7 +155,7 @@ async fn in_the_shadow_receivers_get_the_old_events_and_the_new_ones_are_held_ag
         "switchback_shadow_findings_total{side=\"v1\",operation=\"event ticketChanged\",kind=\"value\"} 1",
     )
     .await;
-    // Those of the new version are only compared.
+    // Events of the new version are only compared.
     for (outcome, count) in [("queued", 4), ("delivered", 4), ("known", 1), ("beside", 3)] {
         let line = format!("switchback_events_total{{receiver=\"acme\",outcome=\"{outcome}\"}} {count}\n");
         metric(&running, &line).await;
@@ -289,7 +289,7 @@ async fn no_room_to_wait(bound: &str) {
         assert_eq!(own(&running, &id, "ticketChanged", &own_changed(ticket, &"Tea".repeat(200))).await, 204);
     }
     receiver.received(3).await;
-    // The two that found no room, and the one whose partner would have found none.
+    // The two without room, and the one without room for its partner.
     let found = counts(&running, CHANGED, &[("dropped", 3)]).await;
     let counted = &found["counts"];
     assert_eq!((&counted["events_missing"], &counted["events_extra"]), (&json!(0), &json!(0)), "{found}");

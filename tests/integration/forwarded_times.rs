@@ -1,6 +1,6 @@
-//! The time that a forwarded call may take: as long as bytes pass in either direction. An upload
-//! that takes longer than any call may, a stream of events with pauses, and an answer that waits
-//! for something to happen reach their ends; silence does not last.
+//! The duration of a forwarded call: unlimited while bytes pass in either direction. An upload that
+//! takes longer than any call may, a stream of events with pauses, and an answer that waits for an
+//! event are completed; a silent connection is closed.
 
 use crate::support::gateway::{Gateway, Setup, request};
 use crate::support::peers::Wire;
@@ -13,7 +13,7 @@ use tokio::net::{TcpListener, TcpStream};
 
 /// The longest silence.
 const IDLE: Duration = Duration::from_millis(1500);
-/// Between two pieces of what is slow.
+/// The pause between two pieces of a slow body.
 const PAUSE: Duration = Duration::from_millis(150);
 /// So many pieces take longer than the longest silence.
 const PIECES: usize = 14;
@@ -106,7 +106,7 @@ async fn an_answer_may_wait_for_something_to_happen() {
     assert_eq!((answer.status, answer.text().as_str()), (200, "ok"));
 }
 
-/// The answer has begun, and is silent for longer than it may while the upload goes on.
+/// The answer has started, and is silent beyond its limit while the upload continues.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_answer_is_not_too_slow_while_its_request_still_comes() {
     let old = service(|mut stream| async move {

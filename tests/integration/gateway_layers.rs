@@ -1,6 +1,6 @@
-//! Layers of tower's within the stack, through sockets: readiness is asked before each request and
-//! passed through, a request waits for its turn without keeping others of its connection waiting,
-//! and what a layer sheds is refused in the pack's form.
+//! Tower layers within the stack, through sockets: readiness is polled before each request and
+//! passed through, a request waits for its turn without blocking others of its connection, and shed
+//! requests are refused in the pack's form.
 
 use crate::bounds::{get, h2_client, send};
 use crate::support::gateway::{Gateway, Own, Setup, TOKEN, request};
@@ -16,7 +16,7 @@ use tokio::time::timeout;
 
 const THING: &str = r#"{"name":"a"}"#;
 
-/// A service that answers when it is told to.
+/// A service that answers on a signal.
 struct HeldService {
     address: SocketAddr,
     state: Arc<State>,
@@ -141,7 +141,7 @@ async fn a_client_that_leaves_gives_its_turn_to_the_next() {
     assert_eq!(first.answer().await.unwrap().status, 200);
     new.answer(2);
     assert_eq!(exchange(gateway.address, thing()).await.unwrap().status, 200);
-    // The connection that had the only place before is idle, and keeps none.
+    // The connection that had the only place before is idle, and occupies none.
     assert_eq!(exchange(gateway.address, thing()).await.unwrap().status, 200);
 }
 
@@ -178,7 +178,7 @@ impl std::io::Write for Lines {
     }
 }
 
-/// The connection goes on, an operator finds the panic at the level of defects, and it counts as an
+/// The connection remains open, the panic is logged at the level of defects, and it counts as an
 /// error of the gateway.
 #[tokio::test]
 async fn a_panic_is_answered_logged_as_an_error_and_counted() {

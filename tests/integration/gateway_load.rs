@@ -1,6 +1,6 @@
-//! Many clients at once through the real binary, while connections to the service break and tokens
-//! end: what the sandbox counts is that nothing was done twice and that nobody acted with another's
-//! grant.
+//! Many concurrent clients through the real binary, while connections to the service break and
+//! tokens expire: by the sandbox's counts, no write happened twice, and no call used another
+//! client's grant.
 
 use crate::support::raw::{Answer, Client};
 use crate::support::serving::{Enrolled, Serving};
@@ -13,8 +13,7 @@ use switchback_sandbox::{Account, Options, Sandbox};
 use tokio::sync::Barrier;
 use tokio::task::JoinSet;
 
-/// Who the clients are: the sandbox's role, the secondary company acted on, and a chat of its own
-/// to write to.
+/// The clients: the sandbox's role, the secondary company, and a chat of its own for writes.
 const CLIENTS: [(&str, Option<u64>, u64); 5] = [
     ("administrator", Some(42), 10_000_001),
     ("manager", None, 1),
@@ -27,7 +26,7 @@ const CLIENTS: [(&str, Option<u64>, u64); 5] = [
 const CONNECTIONS: u64 = 4;
 const REQUESTS: u64 = 30;
 
-/// What a client asked for, and the status that it was told; none when its connection ended without
+/// The request of a client, and the status that it received; none if its connection ended without
 /// an answer.
 struct Told {
     mark: String,
@@ -127,12 +126,12 @@ async fn ask(address: SocketAddr, account: &Account, at: usize, chat: u64, numbe
     Told { mark, kind, status }
 }
 
-/// A trace id that says whose request it is and which.
+/// A trace id that identifies client and request.
 fn trace(at: usize, number: u64) -> String {
     format!("{:016x}{number:016x}", at + 1)
 }
 
-/// The client that a logged request was made for.
+/// Returns the client of a logged request.
 fn client_of(entry: &Value) -> usize {
     let trace = trace_of(entry);
     let client = usize::from_str_radix(&trace[..16], 16).expect("a trace of ours");
@@ -153,8 +152,8 @@ fn calls<'l>(log: &'l [&Value]) -> impl Iterator<Item = &'l Value> {
     log.iter().copied().filter(|entry| path(entry).starts_with("/v3/"))
 }
 
-/// A call that earned 401 did nothing and may come again with a fresh token; any other may have had
-/// its effect, also when its connection was reset before an answer.
+/// A call with 401 had no effect and may be repeated with a new token; any other may have had its
+/// effect, even if its connection was reset before an answer.
 fn nothing_was_sent_twice(log: &[&Value], told: &[Told]) {
     let mut sent: BTreeMap<(&str, &str, &str), usize> = BTreeMap::new();
     let effectful = calls(log).filter(|entry| entry["method"] != "GET" && entry["status"] != 401);
@@ -264,7 +263,7 @@ async fn two_hundred_requests_at_the_moment_of_expiry_cause_one_refresh_and_are_
     assert_eq!(refreshes(&service).await, before + 1);
 }
 
-/// How often the token endpoint was asked.
+/// Returns the number of calls of the token endpoint.
 async fn refreshes(service: &Sandbox) -> usize {
     list(&control(service, "GET", "requests?path=/oauth/access_token", Value::Null).await).len()
 }
@@ -298,7 +297,7 @@ fn list(value: &Value) -> &[Value] {
     value.as_array().unwrap_or_else(|| panic!("a list: {value}"))
 }
 
-/// A request on a connection of its own; none when that ended without an answer.
+/// Sends a request on a separate connection; none if that ended without an answer.
 async fn call(
     address: SocketAddr,
     account: &Account,

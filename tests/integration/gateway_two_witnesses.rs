@@ -1,8 +1,8 @@
-//! Every operation of the old side through the real binary, before two witnesses: the sandbox's own
-//! v2 front, and v2 as the gateway makes it of the sandbox's v3. Both sandboxes begin from the same
-//! seed, so every difference is the gateway's, and each must be one that the pack declares: a lost
-//! field that stands as null, or an outcome named here as refused or different with the reading
-//! that says so. After a write the state of both is compared as well.
+//! Every operation of the old side through the real binary, compared with two witnesses: the
+//! sandbox's own v2 front, and v2 as translated by the gateway from the sandbox's v3. Both
+//! sandboxes start from the same seed, so every difference is the gateway's, and each must be
+//! declared by the pack: a lost field that is null, or an outcome that is listed here as refused or
+//! different with the responsible reading. After a write the state of both is compared as well.
 
 use crate::contract_walk::document::Document;
 use crate::support::raw::{Answer, Client};
@@ -14,14 +14,14 @@ use std::net::SocketAddr;
 use switchback_plan::{Pack, SideId};
 use switchback_sandbox::{Options, Sandbox};
 
-/// What is expected of the gateway, beside the witness.
+/// The expected result of the gateway, in comparison with the witness.
 enum Expect {
     /// Status and body of the witness, up to declared losses; for errors the status and an error in
     /// the service's form.
     Same,
     /// As `Same`, but these members of the body are words or moments that each side makes itself.
     SameBut(&'static [&'static str]),
-    /// v3 cannot do it: 501, whatever the witness does.
+    /// v3 cannot do it: 501, regardless of the witness.
     Refused,
 }
 use Expect::{Refused, Same, SameBut};
@@ -31,7 +31,7 @@ struct Case {
     line: &'static str,
     body: &'static str,
     expect: Expect,
-    /// What is compared on both sides afterwards, read through their own v2 fronts.
+    /// The compared data on both sides afterwards, read through their own v2 fronts.
     then: &'static [&'static str],
 }
 
@@ -82,7 +82,7 @@ const CASES: &[Case] = &[
     case("contacts, another page", "GET /v2/contacts?page=2", "", Same),
     case("a contact", "GET /v2/contacts/1001", "", Same),
     case("no contact", "GET /v2/contacts/999999", "", Same),
-    // Made in two writes instead of one, a second apart by the sandbox's clock.
+    // Two writes instead of one, a second apart by the sandbox's clock.
     write(
         "a new contact",
         "POST /v2/contacts",
@@ -124,7 +124,7 @@ const CASES: &[Case] = &[
         r#"{"name":"Zoë","phone":"34911222333","email":"zoe@example.com"}"#,
         Refused,
     ),
-    // A18: v2 asks for a rating where v3 says thanks, so the messages differ by what each wrote.
+    // A18: v2 asks for a rating where v3 says thanks, so the messages differ by the texts.
     write("closing", "POST /v2/chats/1/close", r#"{"sendFeedback":false}"#, Same, &["/v2/chats/1"]),
     case("closing with a flag that is none", "POST /v2/chats/1/close", r#"{"sendFeedback":"true"}"#, Same),
     case("closing no chat", "POST /v2/chats/999999/close", r#"{"sendFeedback":true}"#, Same),
@@ -152,7 +152,7 @@ const CASES: &[Case] = &[
         Same,
         &["/v2/chats/1"],
     ),
-    // No write is made for it, so the moment of the last change stays, unlike in v2.
+    // No write happens for it, so the time of the last change remains, unlike in v2.
     case("where it is already", "POST /v2/chats/1/situation", r#"{"situation":"in_chat"}"#, Same),
     case("blocking, which v3 cannot", "POST /v2/chats/1/situation", r#"{"situation":"blocked"}"#, Refused),
     case("an unknown situation", "POST /v2/chats/1/situation", r#"{"situation":"finishing"}"#, Same),
@@ -183,8 +183,8 @@ const CASES: &[Case] = &[
         r#"{"variables":[]}"#,
         Same,
     ),
-    // v3 lists no channels: one that there is not cannot be told from one on which the contact has
-    // no open chat.
+    // v3 lists no channels, so an unknown channel cannot be distinguished from one without an open chat of
+    // the contact.
     case(
         "a flow on an unknown channel",
         "POST /v2/flows/51/contact/1001/exec",
@@ -257,8 +257,8 @@ async fn half_done_work_is_taken_up_by_the_clients_retry_and_nothing_is_made_twi
     assert_eq!(created(&service).await, 2);
 }
 
-/// A body that v2 showed has members in v2's form. None of them reaches v3, nor anything else that
-/// no contract declares.
+/// A body from v2 has members in v2's form. None of them reaches v3, nor any other undeclared
+/// member.
 #[tokio::test]
 async fn what_a_client_read_and_puts_back_reaches_v3_without_what_v3_does_not_declare() {
     let service = sandbox().await;
@@ -285,7 +285,7 @@ async fn what_a_client_read_and_puts_back_reaches_v3_without_what_v3_does_not_de
     assert_eq!(undeclared_members(&Document::load("v3"), &log), Vec::<String>::new());
 }
 
-/// How often the sandbox was asked to make a contact.
+/// Returns the number of requests to create a contact.
 async fn created(service: &Sandbox) -> usize {
     let log = json(&call(service.address(), service, "GET /_sandbox/requests", "").await);
     let calls = log.as_array().or_else(|| log["requests"].as_array()).expect("a list of requests");

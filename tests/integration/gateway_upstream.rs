@@ -1,6 +1,6 @@
-//! Upstreams that fail in every way they can: what the client hears, how often the upstream was
-//! asked, and that no answer is ever cut short without notice or given to the wrong request. All of
-//! it holds whatever the upstream is called over.
+//! Upstreams that fail in all possible ways: the client's answer, the number of calls, and that no
+//! answer is truncated without notice or assigned to the wrong request. All of it holds for each
+//! protocol to the upstream.
 
 use crate::support::gateway::{Gateway, Setup, request};
 use crate::support::peers::Wire;
@@ -32,8 +32,8 @@ fn limited(change: impl FnOnce(&mut Limits)) -> Setup {
     setup
 }
 
-/// Makes a test of each scenario for each way to an upstream. One that is missing here is never
-/// called, and the compiler says so.
+/// Creates a test of each scenario for each protocol to the upstream. A missing scenario is unused,
+/// which the compiler reports.
 macro_rules! scenarios {
     (everywhere: $everywhere:tt, over_http1: $over_http1:tt) => {
         scenarios!(@over plain, Wire::Plain, $everywhere, $over_http1);
@@ -96,7 +96,7 @@ scenarios! {
         draining_lets_requests_in_flight_end_and_takes_no_new_ones,
         draining_cuts_what_does_not_end_within_the_grace,
     ],
-    // What HTTP/2 has no way to say: framing that contradicts itself, how long a connection is kept.
+    // Not expressible in HTTP/2: contradictory framing, and the lifetime of a connection.
     over_http1: [
         answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_again,
         a_connection_is_not_kept_longer_than_the_upstream_says,
@@ -104,7 +104,7 @@ scenarios! {
     ]
 }
 
-/// An address at which nobody listens.
+/// An address without a listener.
 async fn nobody() -> SocketAddr {
     TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap()
 }
@@ -247,7 +247,7 @@ async fn answers_that_are_out_of_step_are_502_and_their_connection_is_not_used_a
 async fn a_status_that_http_does_not_have_is_a_502(wire: Wire) {
     for status in [199, 600, 999] {
         if status == 199 && wire == Wire::Tls2 {
-            // There it is an interim answer, to which nothing can follow.
+            // There it is an interim answer, which cannot be followed by anything.
             continue;
         }
         let new = Upstream::over(wire, vec![Act::Reply(answer(status, "", ITEM))]).await;
@@ -257,7 +257,7 @@ async fn a_status_that_http_does_not_have_is_a_502(wire: Wire) {
 }
 
 async fn the_head_of_an_answer_has_a_bound(wire: Wire) {
-    // What a connection may hold bounds it: a buffer that grew with an answer would stay with the connection.
+    // Limited by the buffer of a connection, because a buffer that grew with an answer would remain.
     let answers = [(16 * 1024, 200), (30 * 1024, 200), (64 * 1024, 502)];
     for (bytes, status) in answers {
         let field = format!("content-type: application/json\r\nx-long: {}\r\n", "a".repeat(bytes));
@@ -551,7 +551,7 @@ async fn numbers_order_and_unknown_members_pass_unchanged(wire: Wire) {
     assert_eq!(got.text(), body.replacen("title", "name", 1));
 }
 
-/// Calls that come together, before it is known what the upstream speaks and once it is.
+/// Concurrent calls, before and after the protocol of the upstream is known.
 async fn calls_that_come_together_are_all_answered(wire: Wire) {
     let new =
         Upstream::over(wire, vec![Act::ReplyAndClose(answer(200, "", ITEM)), Act::json(200, ITEM)]).await;
@@ -609,8 +609,8 @@ async fn a_client_that_does_not_read_holds_the_upstream_back_and_is_cut(wire: Wi
     let gateway = Gateway::with(Setup { options, ..Setup::default() }, &new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
-    // The upstream would talk for ever: that its connection ends shows that the client's was cut
-    // for not reading.
+    // The upstream would send forever: the end of its connection shows that the client's was closed for
+    // not reading.
     new.closed(1).await;
 }
 
@@ -629,7 +629,7 @@ async fn clients_that_do_not_read_hold_nobody_else_back(wire: Wire) {
         new.received(count).await;
         silent.push(client);
     }
-    // Until nothing flows any more to those who do not read.
+    // Until no data reaches the clients that do not read.
     let mut quiet = 0;
     while quiet < 5 {
         let before = new.flooded();
@@ -655,7 +655,7 @@ async fn a_read_ends_with_its_client_and_a_write_does_not(wire: Wire) {
     client.send(get()).await;
     new.received(1).await;
     client.reset();
-    // The upstream's connection ends although it never answered.
+    // The upstream's connection ends without an answer.
     new.closed(1).await;
 
     let slow = Upstream::over(wire, vec![Act::Silence]).await;

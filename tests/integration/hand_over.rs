@@ -32,7 +32,7 @@ fn requests_max() -> usize {
     given.unwrap_or(1_000)
 }
 
-/// What a service manager has for a gateway.
+/// The procedures of a service manager for a gateway.
 struct Unit {
     clients: TcpListener,
     admin: TcpListener,
@@ -49,7 +49,7 @@ impl Unit {
         let (admin, key) = (free(), twin.map_or_else(SealingKey::generate, |twin| twin.key.clone()));
         let account = sandbox.credentials().account("administrator").expect("every sandbox has one");
         let more = connected(sandbox, &[Enrolled { account, company: None }]);
-        // Long enough for each connection that is used to be told that it is to end.
+        // Long enough for each active connection to be notified of its end.
         let more = format!("{more}limits: {{ drain_delay: 500ms }}\n");
         let file = serving::write(folder, &sandbox.address().to_string(), &more);
         let text = std::fs::read_to_string(&file).expect("it was written");
@@ -165,7 +165,7 @@ impl Load {
         crate::support::raw::until(|| self.answered.load(Ordering::Relaxed) >= until).await;
     }
 
-    /// Nobody has met an error.
+    /// No client got an error.
     async fn ends_well(self) {
         self.is_over.store(true, Ordering::Relaxed);
         let errors = self.running.await.expect("it ends");
@@ -293,7 +293,7 @@ fn a_socket_that_is_passed_for_nothing_is_named() {
     assert!(log.contains(&unused) && !log.contains(&used.to_string()), "{log}");
 }
 
-/// The configuration says loopback; the socket that the service manager passes is bound to all addresses.
+/// The configuration has loopback; the socket of the service manager is bound to all addresses.
 #[test]
 fn an_admin_socket_that_others_reach_wants_a_token() {
     let folder = tempfile::tempdir().expect("a temporary folder");

@@ -1,6 +1,6 @@
-//! The history: every call of the admin API, every form of the studio and every verb that changes
-//! something leaves an entry with its author. The lists of calls, forms and verbs are the program's
-//! own, so that a new one is asked for here.
+//! The history: every modifying call of the admin API, form of the studio and verb adds an entry
+//! with its author. The lists of calls, forms and verbs are the program's own, so that a new one
+//! must be added here.
 
 use crate::support::dual::{ADMIN_TOKEN, Dual, Running, Upstreams, ask, eventually, started};
 use crate::support::raw::{Answer, Client};
@@ -105,7 +105,7 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
     let id = call(&gateway, "POST /api/brownouts", &window).await["id"].as_str().expect("an id").to_owned();
     call(&gateway, &format!("POST /api/brownouts/{id}/remove"), &json!({})).await;
     done.extend(["/api/brownouts", "/api/brownouts/{id}/remove"]);
-    // A capture lasts until somebody ends it.
+    // A capture continues until it is ended.
     let ((), _) = tokio::join!(
         async {
             call(&gateway, "POST /api/capture", &json!({"operation": OPERATION, "seconds": 60})).await;
@@ -161,7 +161,7 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
     );
     let secrets = ["long-enough-for-a-token", "and-its-secret", "sbt_"];
     assert!(!secrets.iter().any(|secret| json!(all).to_string().contains(secret)), "no secret is in it");
-    // A call that is not listed is not found, whatever else answers it.
+    // An unlisted call is not found, even if another handler answers it.
     let (status, _) = gateway.admin("POST /api/clients/beta", &json!({})).await;
     assert_eq!(status, 404);
     drop(service);
@@ -265,7 +265,7 @@ fn verbs() -> BTreeSet<String> {
     names.iter().filter(is_leaf).map(plain).filter(|name| !name.contains("help")).collect()
 }
 
-/// The verbs that change nothing of a gateway or its store.
+/// The verbs that change neither a gateway nor its store.
 const READING: [&str; 24] = [
     "archive-status",
     "brownout-list",
@@ -296,7 +296,7 @@ const READING: [&str; 24] = [
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_verb_that_changes_something_leaves_an_entry() {
     let (service, dual, gateway) = world().await;
-    // What the command line reads of a token is in a file.
+    // The command line reads a token from a file.
     let token = dual.folder.path().join("token");
     std::fs::write(&token, "a-token-of-the-command-line").expect("it is written");
     let (token, admin) = (format!("file:{}", token.display()), format!("http://{}", gateway.admin));
@@ -382,7 +382,7 @@ async fn a_brownout_of_everything_is_confirmed_and_its_reach_is_known_before() {
     assert_eq!(gateway.admin("POST /api/brownouts", &with("operations", json!([OPERATION]))).await.0, 201);
     assert_eq!(gateway.admin("POST /api/brownouts", &with("everything", json!(true))).await.0, 201);
 
-    // What was counted is in the store within seconds; the list takes it there at once.
+    // Counts are stored within seconds; the list stores them at once.
     gateway.admin("GET /api/usage", &Value::Null).await;
     let later = ["brownout", "add", "--from", "2998-12-31", "--for", "1h"];
     let (code, _, err) = dual.cli(&later).await;
@@ -421,7 +421,7 @@ async fn what_a_reload_changes_of_phases_brownouts_and_sunsets_is_in_the_history
     assert_eq!(why("phases configured"), "GET /agents: none to legacy; GET /chats: legacy to shadow");
     assert!(why("brownouts configured").contains("2998-12-31T00:00:00Z"), "{all:?}");
     assert!(why("sunsets configured").starts_with("v2: none to {"), "{all:?}");
-    // A reload that changes nothing of them adds no entry.
+    // A reload that does not change them adds no entry.
     gateway.admin("POST /api/reload", &json!({})).await;
     eventually("both reloads are in the history", async || {
         let all = entries(&gateway, &[]).await;

@@ -1,4 +1,4 @@
-//! Sides with several hosts, through the real binary: each operation is asked for at its own, and
+//! Sides with several hosts, through the real binary: each operation is called at its own host, and
 //! at no other. The pack is `tests/integration/hosts`.
 
 use crate::support::dual::eventually;
@@ -35,7 +35,7 @@ impl Services {
         }
     }
 
-    /// The request lines that each was asked with, without the version of HTTP.
+    /// The request lines that each received, without the version of HTTP.
     fn asked(&self) -> [Vec<String>; 4] {
         let line = |seen: &Seen| seen.line().trim_end_matches(" HTTP/1.1").to_owned();
         [&self.v1, &self.content, &self.v2, &self.files].map(|one| one.seen().iter().map(line).collect())
@@ -156,7 +156,7 @@ async fn a_service_that_still_answers_itself_does_so_at_the_host_of_the_operatio
     assert_eq!((answer.status, answer.text().as_str()), (200, r#"{"text":"hello"}"#));
     let answer = gateway.ask("GET /old/files/7", "").await;
     assert_eq!((answer.status, answer.text().as_str()), (200, r#"{"id":"7","name":"notes"}"#));
-    // What no contract has goes to the side's own address.
+    // Paths outside the contract are sent to the side's own address.
     gateway.ask("GET /old/unknown", "").await;
     until(|| !services.files.seen().is_empty()).await;
     // Where the answers differ, the reference is read once more.
@@ -191,7 +191,7 @@ async fn the_letter_to_an_owner_names_the_public_address_of_the_host_of_each_cal
     assert!(!text.contains("127.0.0.1"), "addresses of the inner network mean nothing to an owner: {text}");
 }
 
-/// What `serve --check` says of a configuration.
+/// Returns the output of `serve --check` for a configuration.
 fn checked(upstreams: &str) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("switchback.yaml");
@@ -218,7 +218,7 @@ fn a_host_without_an_address_and_an_address_without_a_host_are_found_before_anyt
     assert!(misspelt.contains("the pack names no host `fils` of `v2`"), "{misspelt}");
     assert!(misspelt.contains("did you mean `files`?"), "{misspelt}");
     assert!(!misspelt.contains("has no address here"), "one finding for one mistake: {misspelt}");
-    // The host is called as its side is: what is wrong with that is said once.
+    // The host has the same settings as its side: an error in these is reported once.
     let missing = "tls: { ca_file: /nowhere/ca.pem }, hosts: { files: { url: 'https://127.0.0.1:9' } }";
     let missing =
         checked(&format!("upstreams:\n  {v1}\n  v2: {{ url: 'https://127.0.0.1:9', {missing} }}\n"));

@@ -42,7 +42,7 @@ async fn nothing_of_the_clients_connection_or_identity_reaches_the_new_side() {
             "x-request-id"
         ]
     );
-    // The client's own name of its request is for whoever looks for it in the logs of both.
+    // The client's own request id is for correlating the logs of both.
     assert_eq!(seen.values("x-request-id"), ["of-the-client"]);
     assert_eq!(seen.values("authorization"), ["Bearer new-token-1"]);
     assert_eq!(seen.values("via"), ["1.1 switchback"]);

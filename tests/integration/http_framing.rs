@@ -1,5 +1,5 @@
-//! Requests that no intermediary may take as they are, byte by byte: framing, fields, Host,
-//! targets. Whatever is refused, the upstream must not have seen anything of it.
+//! Requests that an intermediary must not accept, byte by byte: framing, fields, Host, targets. The
+//! upstream must not see any part of a refused request.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
 use crate::support::raw::{Act, Client, Upstream, exchange};
@@ -7,7 +7,8 @@ use switchback_gateway::proxy::limits::Limits;
 
 const ITEM: &str = r#"{"title":"a","n":1.10}"#;
 
-/// Sends bytes and expects this status (0 = a close without an answer), and that the upstream saw nothing.
+/// Sends bytes and expects this status (0 = a close without an answer), and that the upstream
+/// received nothing.
 async fn refused(gateway: &Gateway, new: &Upstream, what: &str, bytes: &[u8], statuses: &[u16]) {
     let answer = exchange(gateway.address, bytes).await;
     let status = answer.as_ref().map_or(0, |answer| answer.status);
@@ -265,7 +266,8 @@ async fn trailers_are_dropped() {
     assert_eq!((seen.values("content-length"), seen.values("trailer").len()), (vec!["2"], 0));
 }
 
-/// Where the contract wants an object, null is none; the client is told so, and the other side is not.
+/// Null is not an object by the contract; the client gets an error, and the other side is not
+/// called.
 #[tokio::test]
 async fn null_is_no_body() {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;

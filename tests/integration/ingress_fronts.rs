@@ -1,6 +1,6 @@
 //! The pack `ingress` through the real binary, between real sockets: clients of either version of
-//! the Kubernetes API work on a server that knows the other one only. What the server accepts it
-//! holds against its own contract, member by member.
+//! the Kubernetes API use a server that has only the other one. The server validates every body
+//! against its own contract, member by member.
 
 use crate::support::api_server::{ApiServer, TOKEN};
 use crate::support::program::Program;
@@ -11,7 +11,7 @@ use std::net::SocketAddr;
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
-/// What the client shows at the front of either version.
+/// The token of the client at the front of either version.
 const OLD_TOKEN: &str = "token-of-an-old-client";
 const NEW_TOKEN: &str = "token-of-a-new-client";
 
@@ -137,8 +137,8 @@ impl Words {
     }
 }
 
-/// What both versions of a call on one cluster have in common: every operation, in the words of
-/// `client`, on a server that has `kept` in its own.
+/// Both versions of a call on one cluster: every operation, in the form of `client`, on a server
+/// with the form of `kept`.
 async fn lives_and_dies(cluster: &Cluster, server: &ApiServer, base: &str, client: &Words, kept: &Words) {
     let (all, here) = (format!("{base}/ingresses"), format!("{base}/namespaces/cafe/ingresses"));
     let one = format!("{here}/cafe-ingress");

@@ -8,8 +8,8 @@ use std::net::SocketAddr;
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
-/// The old side is Swagger 2.0, with a path that is variable in part, one that ends in a slash, a
-/// form, and bytes.
+/// The old side is Swagger 2.0, with a partly variable path segment, a path with a trailing slash,
+/// a form, and bytes.
 const OLD: &str = r"
 swagger: '2.0'
 info: {title: t, version: '1'}
@@ -45,8 +45,8 @@ definitions:
   NotThere: {type: object, required: [what], properties: {what: {type: string}}}
 ";
 
-/// The new side is OpenAPI 3.1 in JSON, and answers with a field more. It has customers, whose
-/// paths have the form that those of coupons had.
+/// The new side is OpenAPI 3.1 in JSON, and has one more field in answers. The paths of its
+/// customers have the form of the earlier coupons.
 const NEW: &str = r##"{
   "openapi": "3.1.0",
   "info": {"title": "t", "version": "2"},
@@ -150,7 +150,7 @@ async fn what_is_equal_in_two_dialects_is_served_without_a_line() {
     let form = "content-type: application/x-www-form-urlencoded\r\n";
     let got = served.ask("POST /v1/things/", form, "title=a%20b&x[]=1").await;
     assert_eq!((got.status, got.text().as_str()), (201, thing));
-    // A success without a body beside one that has a body.
+    // A success without a body next to one with a body.
     let got = served.ask("POST /v1/things/", form, "title=c").await;
     assert_eq!((got.status, got.text().as_str()), (204, ""));
     let got = served.ask("GET /v1/things/7/picture", "accept: image/png\r\n", "").await;

@@ -1,6 +1,6 @@
-//! Jobs that a service takes its time for, through the real binary: the pack of the manual, before
-//! a scripted service. What the client sees, and which calls the service sees of it: never a second
-//! write, never more calls than the bound.
+//! Asynchronous jobs of a service, through the real binary: the manual's pack, in front of a
+//! scripted service. Verifies the client's view, and the calls to the service: never a second
+//! write, and never more calls than the bound.
 
 use crate::manual;
 use crate::support::program::Program;
@@ -18,7 +18,7 @@ use switchback_json::Limits;
 use switchback_plan::{Effect, Pack, SideId};
 use tempfile::TempDir;
 
-/// What the service says of the job, call by call; the last one is repeated.
+/// The states of the job, call by call; the last one is repeated.
 fn service(polls: Vec<Act>) -> impl Fn(usize, &Seen) -> Act + Send + Sync + 'static {
     let asked = AtomicUsize::new(0);
     move |at, seen| {
@@ -89,12 +89,12 @@ impl Shop {
         Shop { gateway, admin, service, _program, folder }
     }
 
-    /// Asks for the export of a year.
+    /// Requests the export of a year.
     async fn export(&self, year: u32) -> Answer {
         exchange(self.gateway, request(year)).await.expect("an answer")
     }
 
-    /// What `serve --check` says of its configuration.
+    /// Returns the output of `serve --check` for its configuration.
     fn checked(&self) -> String {
         let file = self.folder.path().join("switchback.yaml");
         let key = SealingKey::generate();
@@ -105,7 +105,7 @@ impl Shop {
         out + &err
     }
 
-    /// Jobs begun, and how often they were asked for.
+    /// Number of started jobs, and of queries for them.
     fn made(&self) -> (usize, usize) {
         let seen = self.service.seen();
         let count = |method: &str| seen.iter().filter(|seen| seen.line().starts_with(method)).count();
@@ -138,7 +138,7 @@ async fn a_client_waits_for_a_job_until_it_is_done() {
     let shop = Shop::asking(SHORT, vec![says("queued"), says("running"), says("done")]).await;
     assert_eq!(told(&shop.export(2024).await), ready());
     assert_eq!(shop.made(), (1, 3));
-    // What is over is forgotten: the same request is another export, whose job is done at once.
+    // A finished job is forgotten: the same request is another export, and its job is done at once.
     assert_eq!(told(&shop.export(2024).await), ready());
     assert_eq!(shop.made(), (2, 4));
     let request = "GET /metrics HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n";
@@ -227,7 +227,7 @@ async fn a_token_that_ends_in_between_is_renewed() {
     let calls = AtomicUsize::new(0);
     let refused = AtomicUsize::new(0);
     let script = move |at: usize, seen: &Seen| {
-        // The token of the first two calls has ended at the third, which is made again with another.
+        // The token of the first two calls expires before the third, which is repeated with another one.
         let is_job = seen.line().starts_with("GET /jobs");
         if is_job && calls.fetch_add(1, Ordering::Relaxed) == 1 {
             assert_eq!(refused.fetch_add(1, Ordering::Relaxed), 0);
@@ -267,7 +267,7 @@ async fn no_request_waits_longer_than_a_request_may_take() {
     assert_eq!(told(&shop.export(2024).await), ready());
     assert_eq!(shop.made(), (1, 2));
 
-    // It is said before anything is served.
+    // Reported before startup.
     let said = shop.checked();
     let warning = "`POST /exports` waits 300s for the service (exports.map.yaml:";
     assert!(said.contains(warning) && said.contains("a request ends after 30s"), "{said}");

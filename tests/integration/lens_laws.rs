@@ -1,12 +1,12 @@
-//! The laws of every shape, on values generated out of the contracts: what a shape does not list as
-//! lost comes back from the other side; an edited view that is laid over the old value is seen
-//! again; and the list of losses is what is lost, no more and no less. The shapes are those that
-//! the compiler has, not a list of ours.
+//! The laws of every shape, on values generated from the contracts: data that a shape does not list
+//! as lost returns from the other side; an edited view that is overlaid on the old value is visible
+//! again; and the list of losses equals the actual losses. The shapes are those of the compiler,
+//! not a separate list.
 //!
-//! How a side is built is told by [`How`]: from the shape alone; with what the shape leaves to its
-//! route; or, where the other side may leave out what must be there, only over an old value. Over
-//! an old value silence keeps what was there, so that a member which is absent says nothing about
-//! the other side's; the laws say so where it matters.
+//! [`How`] defines the construction of a side: from the shape alone; with the parts that the shape
+//! leaves to its route; or, if the other side may omit required data, only over an old value. Over
+//! an old value, an absent member preserves the existing one, so it says nothing about the other
+//! side; the laws take this into account.
 
 mod domain;
 mod generated;
@@ -45,8 +45,8 @@ fn runner() -> TestRunner {
     TestRunner::new_with_rng(config(), TestRng::deterministic_rng(RngAlgorithm::ChaCha))
 }
 
-/// Runs a law for each shape and each side that values start from. Returns the journeys that it has
-/// nothing to say about; every other one was run.
+/// Runs a law for each shape and each starting side. Returns the journeys that the law does not
+/// cover; every other one was run.
 fn each(source: &PackSource, law: &impl Fn(&Journey<'_>) -> Spoke) -> Vec<String> {
     let loaded = Loaded::of(source);
     let (mut ran, mut silent) = (0, Vec::new());
@@ -63,7 +63,7 @@ fn each(source: &PackSource, law: &impl Fn(&Journey<'_>) -> Spoke) -> Vec<String
     silent
 }
 
-/// Whether a law says something about a journey.
+/// Returns whether a law covers a journey.
 enum Spoke {
     Yes,
     No,
@@ -76,12 +76,12 @@ struct Journey<'a> {
     to: usize,
     there: &'a Way,
     back: Option<&'a Way>,
-    /// What is done to values of the side that is started from, and of the other.
+    /// The modifications of values of the starting side, and of the other.
     reading: [Reading; 2],
 }
 
 impl<'a> Journey<'a> {
-    /// None where the shape cannot build the other side.
+    /// None if the shape cannot build the other side.
     fn new(shape: &'a Shape<'a>, from: SideId) -> Option<Journey<'a>> {
         let (from, to) = (usize::from(from.0), usize::from(from.other().0));
         let (there, back) = (shape.ways[to].as_ref()?, shape.ways[from].as_ref());
@@ -102,7 +102,7 @@ impl<'a> Journey<'a> {
         self.values_with(which, fill, true)
     }
 
-    /// The same, with or without members that nothing declares in objects that are taken apart.
+    /// The same, with or without undeclared members in mapped objects.
     fn values_with(&self, which: usize, fill: Fill, undeclared: bool) -> BoxedStrategy<Value> {
         let ty = self.types()[which];
         let make = |generator: Generator<'_>| {
@@ -188,15 +188,15 @@ fn take_away(value: &mut Value, steps: &[Step]) {
 
 /// Whether a place, or one around it, is listed as lost.
 fn is_listed(losses: &[Loss], path: &str) -> bool {
-    // Of what is lost in part, the values that are drawn here are those that come back.
+    // Of a partial loss, the generated values are those that return.
     losses.iter().filter(|loss| loss.instead.is_none() && !loss.partly).any(|loss| {
         path.strip_prefix(loss.place.as_str())
             .is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
     })
 }
 
-/// Whether `found` is `wanted`, aside from what is lost. Where `wanted` is silent, `silence` says
-/// what must be there.
+/// Returns whether `found` is `wanted`, apart from losses. For members that are absent in `wanted`,
+/// `silence` defines the expectation.
 fn agree(
     (found, wanted): (Option<&Value>, Option<&Value>),
     silence: Option<&Value>,
@@ -206,8 +206,8 @@ fn agree(
 ) -> Result<(), String> {
     let path = &reading.home(path);
     let in_part = |found, wanted: Option<&Value>| {
-        // Of drawn packs, what is lost in part is met everywhere; an object that is null is told by
-        // nothing where it has what must be there.
+        // Generated packs have partial losses everywhere; a null object with required members is reported
+        // by nothing.
         let (list, is_null) = (whole::List { losses, reading }, wanted.is_some_and(Value::is_null));
         whole::DRAWN.get() && (list.excuses(found, wanted, path) || (is_null && list.in_part(path)))
     };
@@ -246,8 +246,8 @@ fn agree(
     }
 }
 
-/// There and back: what is not listed as lost is what it was. Where a side can only be built over
-/// an old value, members that were silent show that value's.
+/// There and back: data that is not listed as lost is unchanged. If a side can only be built over
+/// an old value, absent members have that value's.
 fn there_and_back(journey: &Journey<'_>) -> Spoke {
     let Some(back_way) = journey.back else { return Spoke::No };
     let over = |way: &Way, values: BoxedStrategy<Value>| match way.how {
@@ -268,22 +268,21 @@ fn there_and_back(journey: &Journey<'_>) -> Spoke {
     Spoke::Yes
 }
 
-/// Edit, then put back. The view of a value, laid over that value unchanged, gives the value;
-/// edited, it gives a value whose view is the edited one, and whatever the view does not show is as
-/// it was.
+/// Edit, then put back. The view of a value, overlaid on that value, yields the value; edited, it
+/// yields a value with the edited view, and data outside the view is unchanged.
 fn edit_and_put_back(journey: &Journey<'_>) -> Spoke {
-    // What is shown only over an old value shows that value too, so that it is no view of one value.
+    // Data that is visible only over an old value depends on that value too, so it is not a view of one
+    // value.
     let (Some(put), false) = (&journey.shape.over[journey.from], journey.there.how == How::Over) else {
         return Spoke::No;
     };
-    // What a type holds of itself is replaced as one, with what was private in it.
+    // A recursive type is replaced as one, including its private data.
     if whole::DRAWN.get() && journey.reading.iter().any(|reading| reading.back_to_the_top().next().is_some())
     {
         return Spoke::No;
     }
     let edits = prop::collection::vec(0..4u8, 64);
-    // An edit that is silent about a member that nothing declares keeps it: there is no telling
-    // silence from taking away.
+    // An edit without an undeclared member preserves it: absence cannot be distinguished from removal.
     let values = (
         journey.values_with(0, Fill::Any, false),
         journey.values_with(1, Fill::Any, false),
@@ -299,10 +298,10 @@ fn edit_and_put_back(journey: &Journey<'_>) -> Spoke {
         let again: Vec<&str> = journey.reading[0].back_to_the_top().collect();
         let own = |value: &Value| without(value.clone(), copies, &again);
         let same = put.run(&view, Some(&value), &[]);
-        // Elements of lists have no identity, so that an overlay builds them anew.
+        // Elements of lists have no identity, so an overlay builds them anew.
         let losses = journey.there.lens.losses.iter();
         let mut anew: Vec<Loss> = losses.filter(|loss| loss.place.contains("[*]")).cloned().collect();
-        // What is listed as standing in place of a value is made up where there is none.
+        // A listed replacement value appears where the original is absent.
         let made = put.lens.losses.iter().filter(|loss| loss.instead.is_some());
         anew.extend(made.map(|loss| Loss { instead: None, ..loss.clone() }));
         anew.extend(journey.there.lens.losses.iter().filter(|loss| loss.partly).cloned());
@@ -326,7 +325,7 @@ fn edit_and_put_back(journey: &Journey<'_>) -> Spoke {
                 let both = (at(&changed, &steps), at(&value, &steps));
                 let is_made =
                     put.lens.losses.iter().any(|made| made.instead.is_some() && made.place == loss.place);
-                // A whole object that is replaced by null takes what was private in it along.
+                // Replacing an object by null also removes its private data.
                 prop_assert!(
                     both.0 == both.1 || both.0.is_none() || (both.1.is_none() && is_made),
                     "{} was {:?} and is {:?}",
@@ -369,9 +368,9 @@ fn edit(view: &Value, other: &Value, edits: &[u8]) -> Value {
     Value::Object(edited.collect())
 }
 
-/// The list of losses is what is lost: each leaf of a value that has them all is changed, one at a
-/// time. What is listed leaves no trace on the other side; every other change is seen there and,
-/// where there is a way back, comes back.
+/// The list of losses is exact: each leaf of a complete value is changed, one at a time. A listed
+/// place leaves no trace on the other side; every other change is visible there and, if there is an
+/// inverse, returns.
 fn losses_are_what_is_lost(journey: &Journey<'_>) -> Spoke {
     let mut samples = Samples { runner: runner() };
     let (full, old) = (journey.values(0, Fill::Full), journey.values(1, Fill::Full));
@@ -416,7 +415,7 @@ impl Samples {
     }
 }
 
-/// One value whose places are changed.
+/// One value with the places to change.
 struct Trial<'a> {
     journey: &'a Journey<'a>,
     value: Value,
@@ -459,7 +458,7 @@ impl Trial<'_> {
         }
     }
 
-    /// What is listed as standing in place of a value does stand there.
+    /// A listed replacement value is present.
     fn instead(&self, near: &Value) {
         let Some(back) = self.journey.back.filter(|back| back.how != How::Over) else { return };
         for loss in back.lens.losses.iter().filter(|loss| !loss.place.contains("[*]")) {
@@ -533,7 +532,7 @@ impl Journey<'_> {
 }
 
 impl Journey<'_> {
-    /// The objects that are taken apart and may hold members that the contract does not declare.
+    /// The mapped objects that may have undeclared members.
     fn open_objects(&self, ty: TypeIn<'_>, path: String, places: &mut Vec<String>) {
         if !self.reading[0].is_taken_apart(&path) || self.reading[0].leads_back(&path) {
             return;
@@ -593,7 +592,7 @@ fn at<'v>(value: &'v Value, steps: &[Step]) -> Option<&'v Value> {
     })
 }
 
-/// Puts a value at a place whose environment are there, or takes the member away.
+/// Puts a value at a place with an existing parent, or removes the member.
 fn set(value: &mut Value, steps: &[Step], new: Option<Value>) {
     let Some((last, around)) = steps.split_last() else {
         *value = new.expect("the value itself is there");
@@ -615,8 +614,7 @@ fn set(value: &mut Value, steps: &[Step], new: Option<Value>) {
     }
 }
 
-/// Members that a contract does not declare go on with the object that they are in, and come back;
-/// or what is lost lists them.
+/// Undeclared members stay in their object and return; otherwise the losses list them.
 fn undeclared_members_go_on_or_are_listed(journey: &Journey<'_>) -> Spoke {
     let mut places = Vec::new();
     journey.open_objects(journey.types()[0], "$".to_owned(), &mut places);
@@ -632,7 +630,7 @@ fn undeclared_members_go_on_or_are_listed(journey: &Journey<'_>) -> Spoke {
             }
             set(&mut more, &steps, Some(Value::from(true)));
             let others = format!("{place}.*");
-            // What only some of them are is listed, too, and they go on.
+            // A part of them is listed, too, and the others stay.
             let is_lost = |loss: &Loss| loss.place == others && loss.narrow.is_none();
             let is_listed = journey.there.lens.losses.iter().any(is_lost);
             let (before, after) = (run(&value), run(&more));
@@ -648,13 +646,13 @@ fn undeclared_members_go_on_or_are_listed(journey: &Journey<'_>) -> Spoke {
     Spoke::Yes
 }
 
-/// The journeys of all packs that a law has nothing to say about.
+/// The journeys of all packs that a law does not cover.
 fn silent(law: impl Fn(&Journey<'_>) -> Spoke) -> Vec<String> {
     packs::all().iter().chain([&packs::forms()]).flat_map(|source| each(source, &law)).collect()
 }
 
-/// Journeys of shapes that only ever build the other side: what is shown to old clients and never
-/// sent back, and events.
+/// Journeys of shapes that only build the other side: data for old clients that is never sent back,
+/// and events.
 const WITHOUT_A_WAY_BACK: [&str; 5] = [
     "AttendingAgent from v3",
     "ContactShown from v3",
@@ -665,9 +663,9 @@ const WITHOUT_A_WAY_BACK: [&str; 5] = [
 
 #[test]
 fn there_and_back_gives_what_is_not_listed_as_lost() {
-    // A contact of the new side may have a null name, which what is sent by old clients may not:
-    // shown, never sent back. The agents of a chat are shown to new clients, out of a view of the
-    // old side that holds more: no way back.
+    // A contact of the new side may have a null name, which requests of old clients may not: visible,
+    // never sent back. The agents of a chat are visible to new clients, from a larger view of the old
+    // side: no inverse.
     assert_eq!(
         silent(there_and_back),
         [
@@ -728,7 +726,7 @@ fn what_a_contract_does_not_declare_passes_a_shape_or_is_listed_as_lost() {
 /// Lists of one element, and conversions that do not take null, in a type that holds itself.
 const LISTS_OF_ONE_IN_ITSELF: [u64; 2] = [20_032, 20_112];
 
-/// Where packs are looked for that draw what the usual ones do not.
+/// The seeds for packs with content that the usual ones do not have.
 const FURTHER: std::ops::Range<u64> = 30_000..30_400;
 
 /// All laws, on packs that are drawn. The campaign: `SWITCHBACK_DRAWN_PACKS=5000 cargo test --test
@@ -785,21 +783,21 @@ fn the_laws_hold_on_packs_that_are_drawn() {
     }
     println!("{compiled} of {count} packs compile; {} laws ran, {silent} had nothing to say", ran - silent);
     assert!(failed.is_empty(), "{} laws do not hold:\n{}", failed.len(), failed.join("\n"));
-    // A conversion that no pack draws is one whose domain no law has seen.
+    // A conversion without a pack would have a domain that no law has tested.
     assert!(count < 60 || missing.is_empty(), "no pack draws {missing:?}: give them to the generator");
     assert!(compiled * 2 >= count, "{compiled} of {count} packs compile");
     assert!(silent * 2 < ran, "{silent} of {ran} laws had nothing to say");
 }
 
-/// What the report says of a shape is what its losses say, and no route whose answer has fields
-/// without a source is exact.
+/// The report of a shape equals its losses, and no route with fields without a source in its answer
+/// is exact.
 fn reports_agree(source: &PackSource) {
     let pack = switchback_compiler::mapping::compile(source).pack.expect("it compiled before");
     let report = switchback_plan::report(&pack);
     for (shape, told) in pack.shapes.iter().zip(&report.shapes) {
         let lost = shape.to.iter().flatten().flat_map(|plan| &plan.losses).count();
         assert_eq!(lost, told.lost.len(), "{}", told.shape);
-        // What can be built one way only loses nothing that way, and says nothing about the other.
+        // A direction that can be built has no losses of its own, and says nothing about the other.
         if shape.to.iter().all(Option::is_some) {
             assert_eq!(told.law == "iso", lost == 0, "{} is called {}", told.shape, told.law);
         }

@@ -1,6 +1,5 @@
-//! The cluster of `deploy` as processes (`deploy/local-cluster`): what an operator does to it, and
-//! what of it clients notice; and the dashboard's queries, asked of the Prometheus that has scraped
-//! it.
+//! The cluster of `deploy` as processes (`deploy/local-cluster`): operations of an administrator
+//! and their effect on clients; and the dashboard's queries, on the Prometheus that has scraped it.
 
 use reqwest::{Client, StatusCode};
 use serde_json::Value;
@@ -25,12 +24,12 @@ const CLIENTS: usize = 4;
 struct Cluster {
     folder: TempDir,
     port: u16,
-    /// What it wrote down of itself.
+    /// Its own records.
     known: HashMap<String, String>,
 }
 
 impl Cluster {
-    /// `None`, loudly, where a program is missing.
+    /// `None`, with a message, if a program is missing.
     async fn up() -> Option<Cluster> {
         let missing = |name: &&str| {
             let folders = ["/usr/sbin", "/usr/bin", "/usr/local/bin", "/usr/local/sbin"];
@@ -84,7 +83,7 @@ impl Cluster {
 
 impl Drop for Cluster {
     fn drop(&mut self) {
-        // Whatever went wrong, nothing goes on running.
+        // After any failure, no process remains.
         let _ = self.command("down", None).status();
     }
 }
@@ -113,13 +112,13 @@ struct Load {
     /// Whether clients write; a write holds it until it is answered.
     writes: Arc<RwLock<bool>>,
     errors: Arc<Mutex<Vec<String>>>,
-    /// Answers that began as successes and did not come whole.
+    /// Answers that started as successes and are incomplete.
     cut: Arc<Mutex<Vec<String>>>,
     is_over: Arc<AtomicBool>,
     clients: Vec<tokio::task::JoinHandle<()>>,
 }
 
-/// What a client got.
+/// The answer to a client.
 enum Outcome {
     Whole,
     Cut(String),
@@ -195,14 +194,14 @@ impl Load {
         .await;
     }
 
-    /// Ends writing: none is under way afterwards.
+    /// Ends the writes: none is in progress afterwards.
     async fn write_no_more(&self) {
         *self.writes.write().await = false;
     }
 
-    /// Every answer was a success, and all but so many came whole.
+    /// Every answer was a success, and all but a number of them are complete.
     fn no_errors(&self, after: &str, may_be_cut: usize) {
-        // Copies: whoever panics with a lock held hides what it found behind the panics of all clients.
+        // Copies, because a panic with a lock held would hide its cause behind the panics of all clients.
         let errors = self.errors.lock().expect("nobody panics").clone();
         let cut = self.cut.lock().expect("nobody panics").clone();
         let done = self.done.load(Relaxed);
@@ -240,9 +239,8 @@ async fn clients_notice_no_restart_no_store_that_is_away_and_no_gateway_that_die
     load.more(20).await;
     load.no_errors("PostgreSQL was away", 0);
 
-    // What a gateway had begun dies with it: nobody but its client may send a write again, and a
-    // reading whose answer had begun is cut, so that its client sees it. There is one at most for
-    // each client.
+    // Calls in progress end with a gateway: only its client may repeat a write, and a started answer is
+    // cut, so that its client notices. Each client has at most one.
     load.write_no_more().await;
     load.more(3 * CLIENTS).await;
     cluster.run("kill", Some("gateway-b")).await;
@@ -256,13 +254,13 @@ async fn clients_notice_no_restart_no_store_that_is_away_and_no_gateway_that_die
     eprintln!("{answered} requests answered, none with an error");
 }
 
-/// The panel for what the cluster does not have: nothing in it is behind TLS.
+/// The panel for an absent part of the cluster: it has no TLS.
 const WITHOUT_TLS: &str = "Remaining lifetime of certificates";
 
 /// Every query of the dashboard has an answer, and every rule is evaluated without an error.
 async fn the_dashboard_shows_something(cluster: &Cluster) {
     let http = crate::support::http::client();
-    // What a contract does not have is counted too.
+    // Undeclared calls are counted too.
     let unknown = format!("http://{}/v2/of-no-contract", cluster.at("CLUSTER_FRONT"));
     let token = format!("Bearer {}", cluster.at("SANDBOX_V2_TOKEN"));
     let answer = http.get(unknown).header("x-authorization", token).send().await.expect("an answer");
@@ -276,7 +274,7 @@ async fn the_dashboard_shows_something(cluster: &Cluster) {
         .flat_map(|(title, targets)| targets.iter().map(move |target| (title.to_owned(), query(target))))
         .collect();
     assert!(missing.len() > 30, "{missing:?}");
-    // The next scrape has what happened a moment ago.
+    // The next scrape has the latest events.
     for _ in 0..30 {
         let mut still = Vec::new();
         for (title, query) in missing {
@@ -302,7 +300,7 @@ async fn the_dashboard_shows_something(cluster: &Cluster) {
     }
 }
 
-/// A query of a panel as Grafana asks it, with what its variables stand for.
+/// A query of a panel as Grafana sends it, with its variables replaced.
 fn query(target: &Value) -> String {
     let query = target["expr"].as_str().expect("text");
     [("$__rate_interval", "1m"), ("$__range", "10m"), ("$client", ".*"), ("$side", ".*")]
@@ -321,7 +319,7 @@ async fn asked(http: &Client, cluster: &Cluster, what: &str, query: &[(&str, &st
     http.get(at).query(query).send().await.expect("Prometheus answers").json().await.expect("JSON")
 }
 
-/// The cluster's files name what the sandbox of seed 1 gives.
+/// The cluster's files have the names of the sandbox with seed 1.
 #[tokio::test]
 async fn the_clusters_files_know_the_sandbox() {
     let sandbox = Sandbox::start(Options { listen: ([127, 0, 0, 1], 0).into(), ..Options::default() });

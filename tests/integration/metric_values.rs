@@ -1,5 +1,5 @@
-//! Values of metrics and levels of the log, through the real binary: what was done here, and the
-//! numbers and lines that say so.
+//! Values of metrics and levels of the log, through the real binary: known activity, and the
+//! resulting numbers and lines.
 
 use crate::support::authority::{APP_ID, APP_SECRET, Act as GrantAct, Authority, CALLBACK, Gate};
 use crate::support::dual::{ADMIN_TOKEN, Dual, Upstreams, eventually};
@@ -149,7 +149,7 @@ async fn what_was_done_is_what_the_metrics_count() {
     gateway
         .measured(&["switchback_upstream_request_duration_seconds_count{upstream=\"v3\",role=\"client\"} 4"])
         .await;
-    // What took no time, or longer than the test, was measured wrong.
+    // A duration of zero, or longer than the test, would be a wrong measurement.
     for (histogram, labels) in [
         ("switchback_request_duration_seconds", of),
         ("switchback_upstream_request_duration_seconds", "upstream=\"v3\",role=\"client\""),
@@ -218,7 +218,7 @@ async fn the_process_measures_itself_as_the_system_does() {
         }
         gateway.measured(&[&format!("switchback_connections {clients}")]).await;
         eventually("descriptors and threads are those of the system", async || {
-            // The connection that asks is one more.
+            // The scraping connection is counted too.
             let wanted = (count("fd") + 1.0, count("task"));
             let found = (gateway.sample("process_open_fds").await, gateway.sample("process_threads").await);
             found == wanted && wanted.0 > f64::from(clients)
@@ -312,7 +312,7 @@ async fn what_the_shadow_lacks_and_sends_again_is_counted_apart_from_clients() {
         .await;
 }
 
-/// A gateway whose one client has a grant of this authorization server.
+/// A gateway with one client, which has a grant of this authorization server.
 async fn granted(authority: &Authority) -> Gateway {
     let at = authority.address;
     let more = format!(
@@ -338,8 +338,8 @@ async fn a_refresh_counts_by_its_result() {
     const JSON: &str = "content-type: application/json\r\n";
     for (act, result, state) in [
         (GrantAct::Normally, "ok", "active"),
-        // An outage is tried again within one refresh; an answer without tokens ends it, and
-        // another one follows.
+        // An outage is retried within one refresh; an answer without tokens ends it, and another one
+        // follows.
         (GrantAct::Say(200, JSON, "{}"), "failed", "active"),
         (GrantAct::Say(400, JSON, r#"{"error":"invalid_grant"}"#), "refused", "needs_reconnect"),
         (GrantAct::Say(401, JSON, r#"{"error":"invalid_client"}"#), "misconfigured", "misconfigured"),
@@ -378,7 +378,7 @@ async fn tokens_that_only_memory_has_are_counted_until_the_store_has_them() {
     gateway.measured(&["switchback_token_unpersisted 1", &refreshed("unpersisted", 1)]).await;
     sqlx::query("DROP TRIGGER full").execute(&store).await.expect("it is there");
     gateway.measured(&["switchback_token_unpersisted 0"]).await;
-    // No refresh starts whose tokens could not be stored.
+    // No refresh starts if its tokens could not be stored.
     let full = "CREATE TRIGGER full BEFORE INSERT ON refresh_intents BEGIN SELECT RAISE(ABORT, 'full'); END";
     sqlx::query(full).execute(&store).await.expect("the store has the table");
     let calls = authority.calls();

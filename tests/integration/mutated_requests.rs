@@ -1,11 +1,10 @@
-//! Requests as no contract allows them: every field of every write, in both directions, of every
-//! JSON kind and left out. Whatever a client sends, it is not told "no" after something was
-//! written, and nothing is written on another thing than it named.
+//! Requests outside the contracts: every field of every write, in both directions, with every JSON
+//! kind and absent. For every request, an error implies that no write happened, and each write
+//! affects only the named record.
 //!
-//! Through the real binary before the sandbox, beside a sandbox that is asked directly; and through
-//! the plans of both packs, where the other side is made of its contract alone.
-//! `SWITCHBACK_MUTATIONS` is how many random mutations each of the two tries besides; a few are
-//! tried without it.
+//! Through the real binary in front of the sandbox, in comparison with direct calls of a sandbox;
+//! and through the plans of both packs, with a generated other side. `SWITCHBACK_MUTATIONS` is the
+//! number of additional random mutations for each of the two; without it, a few are tried.
 
 mod plans;
 
@@ -35,12 +34,12 @@ fn values() -> Vec<Value> {
     ]
 }
 
-/// How many random mutations are tried besides the systematic ones.
+/// Number of random mutations in addition to the systematic ones.
 fn random_mutations(usual: u32) -> u32 {
     std::env::var("SWITCHBACK_MUTATIONS").ok().and_then(|count| count.parse().ok()).unwrap_or(usual)
 }
 
-/// A body with some members changed: the new value, or none to leave it out.
+/// A body with some changed members: the new value, or none for an absent one.
 fn mutated(body: &Value, changes: &[(String, Option<Value>)]) -> Value {
     let mut body = body.clone();
     for (name, value) in changes {
@@ -53,7 +52,7 @@ fn mutated(body: &Value, changes: &[(String, Option<Value>)]) -> Value {
     body
 }
 
-/// Every single mutation of a body: each member left out and of each kind; the body as a whole too.
+/// Every single mutation of a body: each member absent and of each kind; the complete body too.
 fn single_mutations(body: &Value) -> Vec<Value> {
     let mut bodies = values();
     let names: Vec<String> =
@@ -69,7 +68,7 @@ fn single_mutations(body: &Value) -> Vec<Value> {
 struct Write {
     line: &'static str,
     body: Value,
-    /// Numbers of chats, contacts, agents or companies; what is made new has a number of its own.
+    /// Ids of chats, contacts, agents or companies; a new record has an id of its own.
     on: &'static [u64],
     /// Whether it makes something.
     makes: bool,
@@ -145,7 +144,7 @@ fn new_writes() -> Vec<Write> {
 
 const TOKEN: &str = "token-of-a-client-of-the-gateway";
 
-/// A sandbox asked directly, and one behind a gateway that serves a side of the other.
+/// A sandbox for direct calls, and one behind a gateway that serves a side of the other.
 struct Sides {
     own: Sandbox,
     own_token: String,
@@ -170,7 +169,7 @@ impl Sides {
         Sides { own, own_token, behind, gateway }
     }
 
-    /// What is wrong with what came of a request.
+    /// Returns the faults of the results of a request.
     async fn fault(&self, write: &Write, body: &str) -> Option<String> {
         for sandbox in [&self.own, &self.behind] {
             let reset = call(sandbox.address(), "", "POST /_sandbox/reset", "{}").await;
@@ -183,7 +182,7 @@ impl Sides {
         let on: Vec<u64> = effects.iter().filter_map(|effect| effect["id"].as_u64()).collect();
         let shown =
             || format!("{} {}, effects {effects:?}, directly {}", got.status, got.text(), told.status);
-        // 501 is "not offered": it may be told of anything, before anything was done.
+        // 501 means "not offered", which any request may get before its first effect.
         if got.status >= 400 && !effects.is_empty() {
             return Some(format!("was written, and answered {}", shown()));
         }

@@ -1,4 +1,4 @@
-//! Connecting a client: the link, the callback, and everybody who tries to get in between.
+//! Connecting a client: the link, the callback, and attacks on both.
 
 use crate::support::authority::{APP_ID, APP_SECRET, Act, Authority, CALLBACK, Code, app, secret};
 use crate::support::dual::{Dual, Upstreams, eventually};
@@ -28,7 +28,7 @@ async fn unconnected(authority: &Authority) -> (Gateway, Registry) {
     (gateway, registry)
 }
 
-/// What a person does: opens the link, agrees, and is sent back with a code.
+/// Acts as a person: opens the link, agrees, and is redirected with a code.
 fn agree(authority: &Authority, link: &str, code: &str) -> String {
     let parts = query(link);
     let issued = Code { redirect: parts["redirect_uri"].clone(), challenge: parts["code_challenge"].clone() };
@@ -110,7 +110,7 @@ async fn a_connection_that_will_end_is_said_to_and_its_token_is_revoked_at_the_s
     );
     std::fs::write(dual.file(), text.replace("oauth: { ", &more)).expect("it is written");
     let gateway = dual.start().await;
-    // The server does not know the application of the other client, whose refresh is not to be in the way.
+    // The server does not know the application of the other client. Its refresh must not interfere.
     eventually("the other client was refused", async || authority.calls() == 1).await;
 
     let beta = json!({"name": "beta", "client_id": APP_ID, "client_secret": APP_SECRET});
@@ -234,7 +234,7 @@ async fn a_code_is_worth_nothing_without_the_verifier_of_its_link() {
     let link = registry.connect("beta", Some(app())).await.expect("a link").url;
     assert_eq!(query(&link)["code_challenge_method"], "S256");
     let back = agree(&authority, &link, "code-1");
-    // Somebody has put the code of another link into this one.
+    // An attacker has put the code of another link into this one.
     authority.state().codes.get_mut("code-1").expect("issued").challenge = "another".to_owned();
     let refused = registry.callback(&back).await;
     assert!(matches!(refused, Err(ConnectError::CodeRefused(refusal)) if refusal.code == "invalid_grant"));
@@ -312,7 +312,8 @@ async fn a_refresh_token_is_one_clients_only() {
     assert!(registry.get("second").await.is_err(), "nothing is left of it");
 }
 
-/// Answers with the metadata of an authorization server whose token endpoint is `authority`, and counts.
+/// Answers with the metadata of an authorization server with the token endpoint `authority`, and
+/// counts.
 async fn metadata_of(authority: &Authority) -> (String, Arc<AtomicUsize>) {
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let issuer = format!("http://{}", listener.local_addr().expect("bound"));

@@ -1,4 +1,4 @@
-//! The OAuth side held against an authorization server that nobody here wrote. Needs node;
+//! Tests the OAuth side with a third-party authorization server. Needs node;
 //! `tests/oauth-peers/run` starts the server and then this.
 
 use crate::support::authority::secret;
@@ -19,7 +19,7 @@ struct Peer {
 }
 
 impl Peer {
-    /// A person opens the link; gives the query that comes back.
+    /// Opens the link as a person. Returns the query of the redirect.
     fn authorize(&self, link: &str) -> String {
         let person = Command::new("node").args([&self.person, link, CALLBACK]).output().expect("node runs");
         assert!(person.status.success(), "{}", String::from_utf8_lossy(&person.stderr));
@@ -27,7 +27,7 @@ impl Peer {
         back.trim().split_once('?').expect("a query").1.to_owned()
     }
 
-    /// What the server itself says of an access token (RFC 7662).
+    /// Introspects an access token at the server (RFC 7662).
     async fn accepts(&self, token: &str) -> bool {
         let answer: Value = crate::support::http::client()
             .post(format!("{}/token/introspection", self.base))
@@ -92,7 +92,7 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     assert_ne!(refresh_token().await.expose(), before.expose(), "the refresh token was rotated");
     eprintln!("refreshed by itself: generation {} to {}", first.generation(), later.generation());
 
-    // Somebody replays a spent refresh token: the server revokes the family, ours included.
+    // A spent refresh token is replayed: the server revokes the family, including ours.
     let answer = crate::support::http::client()
         .post(format!("{}/token", peer.base))
         .basic_auth("APP-peer", Some("peer-secret"))

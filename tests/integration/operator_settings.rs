@@ -1,6 +1,6 @@
-//! What an operator can set of the pack that is built in: what was refused is served, from what the
-//! new side has, and marked. Each situation is held against the sandbox's own old side, which
-//! begins from the same seed.
+//! Settings of the built-in pack: refused operations are served from data of the new side, and
+//! marked. Each situation is compared with the sandbox's own old side, which starts from the same
+//! seed.
 
 use crate::support::raw::{Answer, Client};
 use crate::support::serving::{self, Serving, start as serve};
@@ -24,9 +24,9 @@ fn administrator(sandbox: &Sandbox) -> &Account {
     sandbox.credentials().account("administrator").expect("every sandbox has one")
 }
 
-/// A gateway in front of v3 alone, with these settings beside the one that must be set.
+/// A gateway in front of v3 alone, with these settings in addition to the required one.
 async fn gateway(sandbox: &Sandbox, settings: &str) -> Serving {
-    // Several gateways may stand before one sandbox, so none has a refresh token that only one can spend.
+    // Several gateways may use one sandbox, so none has a refresh token that can be spent only once.
     let Account { v2_token, access_token, .. } = administrator(sandbox);
     let clients = format!(
         "clients: [{{ name: acme, v2_token: '{v2_token}', credentials: {{ v3: '{access_token}' }} }}]\n"
@@ -50,7 +50,7 @@ async fn v2(address: SocketAddr, sandbox: &Sandbox, line: &str, body: &str) -> A
     call(address, &administrator(sandbox).v2_token, line, body).await
 }
 
-/// As somebody who looks at the new side directly.
+/// As a direct client of the new side.
 async fn v3(sandbox: &Sandbox, line: &str) -> Value {
     json(&call(sandbox.address(), &administrator(sandbox).access_token, line, "").await)
 }
@@ -68,7 +68,7 @@ async fn writes(sandbox: &Sandbox) -> Vec<String> {
     of_v3.map(line).collect()
 }
 
-/// Somebody whose chats on a channel are all closed: the contact as v2 shows it, the name of the
+/// A contact with only closed chats on a channel: the contact in v2's form, the name of the
 /// channel, the last chat.
 async fn former_customer(sandbox: &Sandbox) -> (Value, &'static str, Value) {
     for id in 1001..1080 {
@@ -127,7 +127,7 @@ async fn a_chat_that_v2_opens_is_the_last_one_of_the_contact_opened_again() {
     );
 }
 
-/// v3 filters chats by four channels; of others the chats themselves say which they are on.
+/// v3 filters chats by four channels; for others, the channel is read from the chats themselves.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn an_open_chat_is_found_on_channels_that_v3_has_no_filter_for() {
     let behind = sandbox().await;
@@ -167,7 +167,7 @@ async fn what_is_sent_when_a_chat_is_opened_is_sent_once_whatever_the_client_rep
     assert_eq!(sent.iter().filter(|line| line.ends_with("/messages")).count(), 1, "{sent:?}");
 }
 
-/// Somebody who has chats on two channels: the contact as v2 shows it.
+/// A contact with chats on two channels: the contact in v2's form.
 async fn customer_of_two_channels(sandbox: &Sandbox) -> Value {
     for id in 1001..1080 {
         let contact = json(&v2(sandbox.address(), sandbox, &format!("GET /v2/contacts/{id}"), "").await);
@@ -320,7 +320,7 @@ async fn custom_fields_by_their_own_call_are_those_that_v2_shows() {
     assert!(with_fields > 0, "some have fields");
 }
 
-/// For clients that were written against integers and take nothing else.
+/// For clients that accept only integers.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn ids_are_integers_where_old_clients_need_them_so() {
     let behind = sandbox().await;

@@ -1,5 +1,5 @@
 //! Every outcome of the closed list, through the real binary: the log line, the metric, the row of
-//! the usage and the page of the client say the same of one call.
+//! the usage and the page of the client agree on one call.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, eventually, request};
 use crate::support::raw::{Act, Client, Upstream};
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use switchback_gateway::outcome::OUTCOMES;
 use switchback_sandbox::{Account, Options, Sandbox};
 
-/// One call and what must be said of it everywhere.
+/// One call and its expected record everywhere.
 struct Case {
     outcome: &'static str,
     client: &'static str,
@@ -23,7 +23,8 @@ const fn get(outcome: &'static str, line: &'static str, operation: &'static str,
     Case { outcome, client: "administrator", line, fields: "", body: "", status, operation }
 }
 
-/// The service of v2, as far as the cases need it: it answers in its own way, fails, or says nothing.
+/// The service of v2, as far as the cases need it: it answers in its own form, fails, or never
+/// answers.
 fn v2(seen: &crate::support::raw::Seen) -> Act {
     match seen.line().split(' ').nth(1).unwrap_or_default() {
         "/v2/chats/8/feedback" => Act::json(503, r#"{"reason":"down"}"#),
@@ -32,9 +33,9 @@ fn v2(seen: &crate::support::raw::Seen) -> Act {
     }
 }
 
-/// A gateway whose clients `administrator` (with a grant), `waiting` (nobody has connected it) and
-/// `over` (its sunset is past) speak v2. Operations with a v2 service are answered by it where
-/// `phases` says so, and where the pack refuses.
+/// A gateway with the clients `administrator` (with a grant), `waiting` (not connected) and `over`
+/// (its sunset is past) of v2. A v2 service answers operations according to `phases`, and those
+/// that the pack refuses.
 async fn gateway(service: &Sandbox, more: &str, has_v2: bool) -> (Dual, Running, Upstream) {
     let own = Upstream::answering(|_, seen| v2(seen)).await;
     let dual = Dual::new();
@@ -66,7 +67,7 @@ impl Case {
         account
     }
 
-    /// Makes the call, or begins it and goes away, and looks at all that is said of it.
+    /// Makes the call, or starts it and disconnects, and checks all records of it.
     async fn holds(&self, gateway: &Running, service: &Sandbox) {
         let Case { outcome, client, line, operation, status, .. } = self;
         let id = format!("{outcome}-of-{client}-{}", line.replace(|c: char| !c.is_ascii_alphanumeric(), "-"));
@@ -146,14 +147,14 @@ async fn every_outcome_is_the_same_in_log_metric_usage_and_on_the_page_of_its_cl
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let alone = [
         get("refused", "GET /v2/chats/7/feedback", "GET /chats/{id}/feedback", 501),
-        // The route looks whether there is anybody, and refuses what is left: not an answer of a service.
+        // The route looks for the contact, and refuses the rest: not an answer of a service.
         get("refused", "DELETE /v2/contacts/1002", "DELETE /contacts/{id}", 501),
         Case {
             fields: "content-type: application/json\r\n",
             body: "{\"text\": ",
             ..get("rejected", "POST /v2/chats/7/messages", "POST /chats/{id}/messages", 400)
         },
-        // Nobody is asked who it is: no operation has the path.
+        // No token is required: no operation has the path.
         Case { client: "", ..get("rejected", "GET /v2/nothing", "unknown GET /v2/*", 404) },
     ];
     let more = "fronts: { /v2: { speaks: v2, unknown: refuse } }\n";

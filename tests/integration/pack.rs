@@ -1,5 +1,5 @@
-//! The messaging pack under attack: every line of it carries weight, and slips of the pen are seen
-//! where they are made.
+//! The messaging pack under mutation: every line of it is necessary, and typing errors are reported
+//! at their place.
 
 mod lines;
 mod two_slips;
@@ -16,8 +16,7 @@ fn messaging() -> PackSource {
     PackSource::from_dir(&folder).expect("the pack lies beside the sources")
 }
 
-/// The files whose lines are looked at: the manifest and the mapping files, without the examples
-/// and the contracts.
+/// The examined files: the manifest and the mapping files, without the examples and the contracts.
 fn written(source: &PackSource) -> impl Iterator<Item = (&str, &str)> {
     let files = source.files().iter().map(|(name, bytes)| (name.as_str(), bytes));
     let mapping = files.filter(|(name, _)| !name.contains('/') && !name.ends_with(".examples.map.yaml"));
@@ -38,8 +37,8 @@ fn passes(compiled: &Compiled) -> bool {
     pack.is_some_and(|pack| example::run_all(pack).is_good())
 }
 
-/// Runs `work` over all items on all cores, each with a compiler of its own, since next to nothing
-/// of a pack changes from one item to the next; results in the order of the items.
+/// Runs `work` over all items on all cores, each with a compiler of its own, because little of a
+/// pack changes between items. Returns the results in the order of the items.
 fn in_parallel<T: Sync, R: Send>(items: &[T], work: impl Fn(&mut Compiler, &T) -> R + Sync) -> Vec<R> {
     let cores = std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let chunk = items.len().div_ceil(cores).max(1);

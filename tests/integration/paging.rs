@@ -1,6 +1,6 @@
-//! Pages of lists, through the real binary, two replicas of it, and real sockets: clients that ask
-//! for pages in one way, before a service that wants to be asked in another. Whatever the two are,
-//! a client that goes through a list gets every item once, in order.
+//! Pages of lists, through the real binary, two replicas of it, and real sockets: clients with one
+//! kind of paging, in front of a service with another. For all combinations, a client that reads a
+//! complete list gets every item once, in order.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Answer, Seen, Upstream, answer, exchange};
@@ -18,14 +18,14 @@ use tempfile::TempDir;
 /// How one side pages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Kind {
-    /// Numbers from 1, and nothing told.
+    /// Page numbers from 1, without information on further pages.
     Page,
     /// Numbers from 0, and whether there is more.
     More,
     Offset,
     /// A cursor in the body.
     Cursor,
-    /// A cursor in a header field, with words for the first page and for none.
+    /// A cursor in a header field, with words for the first page and for no page.
     Header,
     /// `Link`, with a cursor in it.
     Link,
@@ -55,7 +55,7 @@ impl Kind {
         }
     }
 
-    /// Its line in the mapping; its list stands at `items`.
+    /// Its line in the mapping; its list is at `items`.
     fn line(self, items: &str) -> String {
         let [place, size] = self.parameters();
         let how = match self {
@@ -70,7 +70,7 @@ impl Kind {
         format!("{{{how}, size: {size}, items: {items}}}")
     }
 
-    /// Members of its answers beside the list, as a contract has them, and what a shape says of them.
+    /// Members of its answers next to the list, as in a contract, and their lines in a shape.
     fn members(self) -> (&'static str, &'static str) {
         match self {
             More => (", more: {type: boolean}", "more: none"),
@@ -236,7 +236,7 @@ struct Lists {
     _folder: TempDir,
 }
 
-/// Who asks: the side, the tokens.
+/// The client: the side, the tokens.
 #[derive(Clone, Copy)]
 struct Speaker {
     front: &'static str,
@@ -287,7 +287,7 @@ impl Lists {
         Lists { replicas: addresses, turn, upstream, _programs: programs, _folder: folder }
     }
 
-    /// Asks the replicas in turn.
+    /// Calls the replicas in turn.
     async fn ask(&self, speaker: Speaker, target: &str) -> Answer {
         let replica = self.replicas[self.turn.fetch_add(1, Ordering::Relaxed) % self.replicas.len()];
         let Speaker { front, token, .. } = speaker;
@@ -310,7 +310,7 @@ impl Lists {
         (answer, items.collect(), body)
     }
 
-    /// What a client does to go through a list: the sizes of the pages that it got, and all items.
+    /// Reads a list as a client does. Returns the sizes of the pages, and all items.
     async fn walk(
         &self,
         speaker: Speaker,
@@ -328,7 +328,7 @@ impl Lists {
             sizes.push(items.len());
             all.extend(&items);
             let next = match kind {
-                // Nobody tells them: a page that is not full is the last.
+                // Without information on further pages, a page that is not full is the last.
                 Page => (items.len() == size).then(|| (turn + 1).to_string()),
                 Offset => (items.len() == size).then(|| all.len().to_string()),
                 More => body["more"].as_bool().expect("a boolean").then(|| turn.to_string()),
@@ -375,7 +375,7 @@ async fn every_kind_of_client_goes_through_every_kind_of_list_over_two_replicas(
                     assert_eq!(all, (0..count as u64).collect::<Vec<_>>(), "{what}");
                     let last = sizes.iter().rposition(|size| *size > 0).unwrap_or(0);
                     assert!(sizes[..last].iter().all(|got| *got == size), "{what}: {sizes:?}");
-                    // At most one page tells nothing but that the list has ended.
+                    // At most one page has only the information that the list has ended.
                     assert!(sizes.len() <= count.div_ceil(size).max(1) + 1, "{what}: {sizes:?}");
                 }
             }
@@ -392,7 +392,7 @@ async fn a_cursor_is_good_for_its_client_and_list_alone() {
     let cursor = body["meta"]["next"].as_str().expect("there is more").to_owned();
     let (_, items, _) = lists.page(OLD, &format!("{first}&after={cursor}")).await;
     assert_eq!(items, [4, 5, 6, 7]);
-    // The size goes with it.
+    // The size is sent too.
     let (_, items, _) = lists.page(OLD, &format!("/cursor/page?after={cursor}&count_of=20")).await;
     assert_eq!(items, [4, 5, 6, 7]);
     let asked = lists.upstream.seen().len();
@@ -429,7 +429,7 @@ async fn a_cursor_is_good_for_its_client_and_list_alone() {
         assert_eq!(lists.ask(OLD, &target).await.status, 400, "{target}");
     }
     assert_eq!(lists.upstream.seen().len(), asked, "the service is not asked");
-    // What the service says of a cursor of its own is said to the client.
+    // The service's error about its own cursor is passed to the client.
     assert_eq!(lists.ask(OLD, "/cursor/header?count_of=20&after=none").await.status, 422);
 }
 
@@ -439,7 +439,7 @@ async fn a_page_by_number_is_found_by_reading_the_ones_before_it_once() {
     let calls = |lists: &Lists| lists.upstream.seen().len();
     let (_, items, _) = lists.page(OLD, "/page/cursor?count_of=200&per_page=4&page=5").await;
     assert_eq!((items, calls(&lists)), (vec![16, 17, 18, 19], 5));
-    // What was read on the way is remembered, and so is what follows.
+    // The position of pages on the way is remembered, and that of the following page.
     for (page, first) in [(6, 20), (7, 24), (3, 8)] {
         let before = calls(&lists);
         let (_, items, _) =
@@ -450,14 +450,15 @@ async fn a_page_by_number_is_found_by_reading_the_ones_before_it_once() {
     let before = calls(&lists);
     lists.page(OLD_BOB, "/page/cursor?count_of=200&per_page=4&page=2").await;
     assert_eq!(calls(&lists) - before, 2);
-    // Behind the end there is nothing.
+    // There is no page after the end.
     let (_, items, _) = lists.page(OLD, "/page/cursor?count_of=9&per_page=4&page=9").await;
     assert!(items.is_empty());
     // As far as the mapping reads, and no further.
     let far = lists.ask(OLD, "/page/cursor?count_of=200&per_page=4&page=40").await;
     assert_eq!(far.status, 400, "{}", far.text());
     assert!(far.text().contains("This page cannot be reached."), "{}", far.text());
-    // Offsets count items: one where no page of the service begins cannot be reached, and is not guessed at.
+    // Offsets count items: one at which no page of the service starts cannot be reached, and is not
+    // approximated.
     let between = lists.ask(OLD, "/offset/cursor?count_of=200&limit=4&offset=6").await;
     assert_eq!(between.status, 400, "{}", between.text());
     let between = lists.ask(OLD, "/offset/page?count_of=200&limit=4&offset=6").await;
@@ -469,13 +470,13 @@ async fn a_page_by_number_is_found_by_reading_the_ones_before_it_once() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_page_is_never_shorter_than_asked_for_without_the_client_being_told() {
     let lists = Lists::start(1).await;
-    // The service's pages have fifty items at most. Who is told of the next page can do with fewer,
+    // The service's pages have fifty items at most. A client that learns of the next page accepts fewer.
     let (_, items, body) = lists.page(OLD, "/cursor/offset?count_of=200&first=80").await;
     assert_eq!((items.len(), body["meta"]["next"].is_string()), (50, true));
-    // and who is not would take them for the last ones.
+    // A client that does not would take them for the last ones.
     let answer = lists.ask(OLD, "/page/offset?count_of=200&per_page=80").await;
     assert_eq!(answer.status, 400, "{}", answer.text());
-    // Where nobody asks for a number, it is the client's that counts.
+    // Without a requested number, the client's default applies.
     let (_, items, _) = lists.page(OLD, "/page/offset?count_of=200").await;
     assert_eq!(items.len(), 5);
 }

@@ -1,5 +1,5 @@
-//! Forms of parts whose fields are mapped while their files stream, through the real binary: the
-//! manual's shop.
+//! Multipart forms with mapped fields and streamed files, through the real binary: the manual's
+//! shop.
 
 use crate::spellings::{OLD_KEY, Shop};
 use crate::support::packs;
@@ -13,7 +13,7 @@ async fn shop() -> Shop {
     Shop::start(&packs::shop(), Upstream::start(vec![Act::json(200, r#"{"id":7}"#)]).await).await
 }
 
-/// A body of these parts, each by what stands before its content and by its content.
+/// Returns a body of these parts, each with its header and its content.
 fn body(parts: &[(&str, &str)]) -> String {
     let part = |(head, content): &(&str, &str)| {
         format!("--B\r\nContent-Disposition: form-data; {}\r\n\r\n{content}\r\n", head.replace('|', "\r\n"))
@@ -30,7 +30,7 @@ const PICTURE: [(&str, &str); 6] = [
     ("name=picture; filename=\"a b.png\"; x=y|content-type: image/png|X-Note: 1", "PNG\r\n--\r\n-B\r\n\r\n"),
 ];
 
-/// The parts that a service was sent: what stands before each content, in small letters, and the content.
+/// Returns the parts that a service received: the header of each, in lower case, and its content.
 fn parts(seen: &Seen) -> Vec<(String, Vec<u8>)> {
     let named = seen.values("content-type")[0].to_owned();
     let boundary = named.strip_prefix("multipart/form-data; boundary=").expect("parts").to_owned();
@@ -56,7 +56,7 @@ fn parts(seen: &Seen) -> Vec<(String, Vec<u8>)> {
     pieces.iter().map(part).collect()
 }
 
-/// What stands in chunks.
+/// Returns the content of chunks.
 fn joined(mut chunks: &[u8]) -> Vec<u8> {
     let mut all = Vec::new();
     loop {
@@ -76,7 +76,7 @@ fn told(seen: &Seen) -> Vec<(String, String)> {
     parts(seen).into_iter().map(text).collect()
 }
 
-/// Sends a body in chunks of so many bytes, of which nobody says how many there are.
+/// Sends a body in chunks of a size, without its total length.
 async fn in_chunks(shop: &Shop, line: &str, body: &[u8], size: usize) -> Option<(u16, String)> {
     in_chunks_as(shop, line, FORM, body, size).await
 }
@@ -134,7 +134,7 @@ async fn the_other_direction_makes_fields_of_json() {
     let shop = shop().await;
     let sent = body(&[
         ("name=image; filename=x", "GIF"),
-        // After the file, and good where it stands.
+        // After the file, and valid there.
         ("name=labels", "late"),
         ("name=labels", "later"),
     ]);
@@ -200,7 +200,8 @@ fn changed(words: &[(&str, &str)]) -> PackSource {
     PackSource::from_files(packs::shop().files().iter().map(file).collect())
 }
 
-/// What has been read of a large body cannot be sent again: its client is told what the mapping refuses.
+/// The consumed part of a large body cannot be sent again: the client gets the refusal of the
+/// mapping.
 #[tokio::test]
 async fn a_refused_part_leaves_a_small_body_to_the_old_service_and_ends_a_large_one() {
     let pair = "{v1: POST /pictures, v2: POST /images}";
@@ -266,7 +267,7 @@ async fn large_fields_are_mapped_apart_from_the_threads_that_answer() {
     }
 }
 
-/// Fields that are being gathered count: of many clients that send such, some are told to come again.
+/// Buffered fields are counted: with many clients that send such fields, some are asked to retry.
 #[tokio::test]
 async fn fields_that_there_is_no_memory_for_earn_503() {
     let service = Upstream::start(vec![Act::json(200, r#"{"id":7}"#)]).await;
@@ -287,14 +288,15 @@ async fn fields_that_there_is_no_memory_for_earn_503() {
     assert_eq!(shop.service.seen().len(), 0);
 }
 
-/// What is wrong after the first file is found while the call is out: it never ends as if it were whole.
+/// An error after the first file is found during the call, which must not end as if it were
+/// complete.
 #[tokio::test]
 async fn a_late_fault_cuts_the_call() {
     let shop = shop().await;
     let file = ("name=picture; filename=a", "PNG");
     let cut = body(&[PICTURE[0], file]).replace("--B--", "");
     for sent in [
-        // Goes into an object that was written before.
+        // It belongs to an object that was already written.
         body(&[file, PICTURE[0]]),
         cut,
         body(&[PICTURE[0], file]).replace("PNG", "PNG\r\n--Bad"),
@@ -302,7 +304,7 @@ async fn a_late_fault_cuts_the_call() {
         let answer = in_chunks(&shop, "POST /old/pictures", sent.as_bytes(), 64).await.expect("an answer");
         assert_eq!(answer.0, 400, "{}", answer.1);
         assert!(answer.1.starts_with(r#"{"error":"#), "{}", answer.1);
-        // A small body is held, and answered so, too.
+        // A small body is buffered, and answered in the same way.
         assert_eq!(shop.ask("POST /old/pictures", FORM, &sent).await.status, 400);
     }
     assert_eq!(shop.service.seen().len(), 0);

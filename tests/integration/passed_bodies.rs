@@ -1,5 +1,5 @@
-//! Bodies that are passed as they come, through the real binary: the manual's shop, whose documents
-//! are bytes and texts.
+//! Bodies that are forwarded unchanged, through the real binary: the manual's shop with documents
+//! of bytes and texts.
 
 use crate::spellings::{OLD_KEY, Shop};
 use crate::support::packs;
@@ -47,7 +47,7 @@ async fn bytes_pass_both_ways_with_what_describes_them() {
 async fn an_upload_goes_out_as_it_came() {
     let shop = shop(Act::Reply(NO_CONTENT.to_vec())).await;
     let fields = "content-type: application/x-pdf\r\ncontent-encoding: gzip\r\nif-match: \"a1\"\r\n";
-    // No gzip at all: nobody looks.
+    // Invalid gzip, which is not inspected.
     let got = shop.ask("PUT /old/documents/7", fields, "%PDF \u{0} {").await;
     assert_eq!(got.status, 204, "{}", got.text());
     let seen = shop.service.seen().remove(0);

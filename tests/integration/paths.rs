@@ -1,5 +1,5 @@
-//! Paths that are variable in part, and slashes at their end, through the real binary: how they are
-//! found in what clients ask for, and made for services. The pack is `tests/integration/paths`.
+//! Partly variable path segments, and trailing slashes, through the real binary: routing of
+//! requests, and paths of calls. The pack is `tests/integration/paths`.
 
 use crate::spellings::Shop;
 use crate::support::raw::{Act, Upstream};
@@ -69,7 +69,7 @@ async fn what_only_resembles_such_a_path_is_not_found() {
     assert_eq!(shop.service.seen().len(), 0, "nothing of it reached the service");
 }
 
-/// An escaped slash is part of the value where the route says so, and is escaped again in the call.
+/// An escaped slash is part of the value if the route permits it, and is escaped again in the call.
 #[tokio::test]
 async fn an_escaped_slash_passes_where_the_route_allows_it() {
     let shop = paths().await;

@@ -193,11 +193,11 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
         "curl -X GET \"$V3_URL\"'/chats/",
         "-H \"authorization: Bearer $V3_TOKEN\"",
         "v3 has nothing for it.",
-        // Of a route that looks and then refuses: the look-up, and why nothing follows.
+        // For a route that looks up and then refuses: the look-up, and why no call follows.
         "== DELETE /contacts/{id}\n   1 calls",
         "\"$V3_URL\"'/contacts/7'",
         "v3 has nothing for the rest of it. ",
-        // The old service has an answer of its own to what no contract has.
+        // The old service answers paths outside the contract by itself.
         "   The contract of v2 has no such call. The service of v2 answers it itself; v3 has nothing for it that is known.",
     ] {
         assert!(letter.contains(part), "{part} is not in\n{letter}");
@@ -219,8 +219,8 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
     }
 }
 
-/// A gateway in whose environment a proxy is named, before a service that shows a certificate of a
-/// private authority.
+/// A gateway with a proxy in its environment, in front of a service with a certificate of a private
+/// authority.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_live_reading_goes_straight_to_the_service_with_the_tls_of_its_upstream() {
     let proxy = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
@@ -282,7 +282,7 @@ async fn a_live_reading_goes_straight_to_the_service_with_the_tls_of_its_upstrea
     }
 }
 
-/// The old service is configured, and nothing listens there.
+/// The old service is configured, but its address has no listener.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_the_pack_refuses_is_said_to_be_forwarded_only_while_the_old_service_is_there() {
     let service = sandbox().await;

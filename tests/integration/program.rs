@@ -1,4 +1,4 @@
-//! What the program says of itself: its version, completions of its command line, its manual.
+//! Information about the program: its version, completions of its command line, its manual.
 
 use std::process::{Command, Output, Stdio};
 
@@ -51,8 +51,8 @@ fn every_verb_can_be_completed_and_has_a_manual_page() {
     assert!(String::from_utf8_lossy(&nowhere.stderr).contains("/proc/nowhere"));
 }
 
-/// Whoever reads only the beginning (`switchback report | head`) sees no panic, and a verb does all
-/// of its work.
+/// A reader of only the first lines (`switchback report | head`) causes no panic, and a verb
+/// completes its work.
 #[test]
 fn a_closed_pipe_ends_no_verb() {
     let folder = tempfile::tempdir().expect("a folder");
@@ -95,7 +95,7 @@ fn a_closed_pipe_ends_no_verb() {
         let closed = run(&words, true);
         assert_eq!(closed.0, open.0, "{words:?}: {} {}", open.1, closed.1);
         assert!(!closed.1.contains("panicked"), "{words:?}: {}", closed.1);
-        // Nor does one whose messages nobody reads.
+        // The same for unread messages.
         let (reader, writer) = std::io::pipe().expect("a pipe");
         drop(reader);
         let mut deaf = Command::new(env!("CARGO_BIN_EXE_switchback"));

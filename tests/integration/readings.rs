@@ -1,4 +1,4 @@
-//! Readings of the service's document: what it leaves open, in every form that a service may give it.
+//! Readings of the service's document: its ambiguities, in every form that a service may use.
 
 use crate::support::raw::{Act, Upstream, exchange};
 use crate::support::serving::Serving;
@@ -86,8 +86,8 @@ async fn what_a_contact_does_not_have_is_sent_as_the_operator_says() {
     }
 }
 
-/// Errors are a reason, and the reason is a text: what a service says otherwise is told in the
-/// gateway's words, with its status.
+/// Errors have a reason, and the reason is a text: any other error of a service is replaced by the
+/// gateway's text, with its status.
 #[tokio::test]
 async fn an_error_without_a_reason_is_told_in_the_form_of_errors() {
     let sandbox = Sandbox::start(Options::default()).await.expect("it starts");

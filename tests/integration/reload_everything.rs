@@ -1,5 +1,5 @@
-//! What a running gateway takes up of a changed configuration, through the real binary: everything
-//! but a short list, which is shown as waiting for a restart.
+//! Changes of the configuration in a running gateway, through the real binary: all are applied,
+//! except a short list that is displayed as waiting for a restart.
 
 use crate::support::dual::eventually;
 use crate::support::program::Program;
@@ -39,7 +39,7 @@ impl Running {
         line.unwrap_or_else(|| panic!("no {name} in {text}")).to_owned()
     }
 
-    /// Waits until it has reloaded, by itself or asked to; gives what it logged.
+    /// Waits for a reload, automatic or requested. Returns its log.
     async fn reloaded(&self, is_asked: bool) -> String {
         if is_asked {
             self.program.signal("HUP");

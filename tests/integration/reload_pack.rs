@@ -62,7 +62,7 @@ impl Running {
         std::fs::write(&file, text.replace(old, new)).expect("the file is written");
     }
 
-    /// The status after the next reload, whoever asks for it in `ask`.
+    /// Returns the status after the next reload, which `ask` triggers.
     async fn after(&self, ask: impl FnOnce(&Running)) -> Arc<Status> {
         let before = self.app.board().load_full();
         ask(self);
@@ -89,7 +89,7 @@ impl Running {
             .expect("the gateway answers")
     }
 
-    /// What the refused operation says.
+    /// Returns the text of the refused operation.
     async fn refusal(&self) -> String {
         let answer = self.get("/v2/chats/7/feedback").await;
         assert_eq!(answer.status(), StatusCode::NOT_IMPLEMENTED);

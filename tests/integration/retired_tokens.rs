@@ -1,5 +1,5 @@
-//! Tokens that were rotated, expired or revoked reach no service, whatever phase an operation is
-//! in: the old service knows them, and would answer as if nothing had happened.
+//! Rotated, expired or revoked tokens reach no service, in any phase of an operation: the old
+//! service knows them, and would still answer.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, control, eventually, received};
 use crate::support::postgres;
@@ -7,7 +7,7 @@ use crate::support::raw::exchange;
 use serde_json::{Value, json};
 use switchback_sandbox::{Options, Sandbox};
 
-/// What `fronts` says of clients that nobody enrolled.
+/// The policy of `fronts` for clients that are not enrolled.
 const UNKNOWN: [&str; 2] = ["forward", "forward_all"];
 const PHASES: [&str; 4] = ["legacy", "shadow", "{ phase: canary, share: 50% }", "translated"];
 
@@ -28,7 +28,8 @@ async fn both(gateway: &Running, token: &str) -> [u16; 2] {
     ]
 }
 
-/// The token is refused, for operations and for what no contract has, and the old service sees none of it.
+/// The token is refused, for operations and for paths outside the contract, and the old service
+/// does not receive it.
 async fn is_refused(gateway: &Running, service: &Sandbox, token: &str, case: &str) {
     control(service, "DELETE requests", Value::Null).await;
     assert_eq!(both(gateway, token).await, [401, 401], "{case}");
@@ -75,7 +76,7 @@ async fn no_retired_token_reaches_the_old_service(store: Option<String>, unknown
     for token in gone {
         is_refused(&gateway, &service, token, case).await;
     }
-    // What the old service knows and nobody has enrolled is still its to judge.
+    // Tokens of clients that are not enrolled are still judged by the old service.
     let of_stranger = status(&gateway, "of-a-stranger-of-both", "GET /v2/never/heard", "").await;
     assert_eq!(received(&service, "/v2/never").await.len(), 1, "{case}: {of_stranger}");
 

@@ -1,5 +1,5 @@
-//! The end of a side, through the real binary: who still calls what, windows in which calls are
-//! turned away, and the day from which a client is refused.
+//! The end of a side, through the real binary: the remaining callers, windows in which calls are
+//! rejected, and the day from which a client is refused.
 
 use crate::support::dual::{Dual, Running, Upstreams, administrator, ask, eventually, started};
 use crate::support::postgres;
@@ -38,7 +38,7 @@ async fn who_still_calls_what_is_known_after_a_restart_and_over_all_gateways() {
     ] {
         ask(&gateway, &service, line, "").await;
     }
-    // A token that selects nobody calls nothing.
+    // A token that selects no client.
     let answer = gateway.admin("GET /api/usage", &Value::Null).await;
     assert_eq!(answer.0, 200, "the calls of this gateway are there at once: {}", answer.1);
     let expected = [
@@ -76,7 +76,7 @@ async fn who_still_calls_what_is_known_after_a_restart_and_over_all_gateways() {
     }
     assert!(lines[0].ends_with("Z (unknown operation)"), "{table}");
 
-    // What is lost after the sunset, by the report of the pack.
+    // The losses after the sunset, by the report of the pack.
     let rows = dual.cli_json(&["usage", "--after-sunset"]).await;
     let (_, by_api) = gateway.admin("GET /api/usage?after_sunset", &Value::Null).await;
     assert_eq!(rows, by_api);

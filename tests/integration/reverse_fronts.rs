@@ -1,6 +1,6 @@
-//! Clients of the new side in front of the old service, through the real binary: whose token opens
-//! which front, what calls go out with, what happens when the service refuses it, and both
-//! directions at once.
+//! Clients of the new side in front of the old service, through the real binary: the tokens that
+//! each front accepts, the credentials of calls, a refusal by the service, and both directions at
+//! once.
 
 use crate::support::raw::{Act, Answer, Upstream, exchange};
 use crate::support::serving::{Serving, oauth};
@@ -15,7 +15,7 @@ use switchback_sandbox::{Options, Sandbox};
 const TOKEN: &str = "v3-token-of-acme-canary";
 const LANGUAGES: [&str; 3] = ["en", "pt-br", "es"];
 
-/// Clients of both sides: `acme` speaks v3 and is known to the old service by `secret-at-v2`.
+/// Clients of both sides: `acme` uses v3, and its credential for the old service is `secret-at-v2`.
 const ACME: &str = "clients: [{ name: acme, v3_token: v3-token-of-acme-canary, credentials: { v2: secret-at-v2-canary } }]\n";
 const V3_ONLY: &str = "fronts: { /v3: { speaks: v3 } }\n";
 
@@ -47,7 +47,7 @@ async fn told_in_three_languages(address: SocketAddr, line: &str, token: &str) -
     statuses[0]
 }
 
-/// `switchback client …` beside a running gateway. `NEXT_TOKEN` is in its environment.
+/// Runs `switchback client …` next to a running gateway. `NEXT_TOKEN` is in its environment.
 fn client_verb(gateway: &Serving, words: &[&str]) -> Value {
     let store = format!("sqlite:{}/store.db", gateway.folder.path().display());
     let output = Command::new(env!("CARGO_BIN_EXE_switchback"))
@@ -66,7 +66,7 @@ fn client_verb(gateway: &Serving, words: &[&str]) -> Value {
     serde_json::from_str(&out).unwrap_or_else(|error| panic!("{error}: {out}"))
 }
 
-/// Looks until it is so; what runs in another process is seen within a second or two.
+/// Polls a condition; changes of another process are visible within a second or two.
 async fn eventually<T>(what: &str, mut look: impl AsyncFnMut() -> Option<T>) -> T {
     let began = Instant::now();
     loop {
@@ -231,7 +231,7 @@ fn the_configuration_on_the_page_about_migrations_is_ready_to_serve() {
     let block = section.split("```yaml\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a block");
     let folder = tempfile::tempdir().expect("a temporary folder");
     let file = folder.path().join("switchback.yaml");
-    // What only clients of the other side need is not asked for.
+    // Requirements of clients of the other side are not checked.
     let text = format!("key: ${{TEST_KEY}}\n{block}");
     std::fs::write(&file, text).expect("written");
     let output = Command::new(env!("CARGO_BIN_EXE_switchback"))

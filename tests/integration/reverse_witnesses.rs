@@ -1,10 +1,10 @@
-//! Every operation of the new side through the real binary, before two witnesses: the sandbox's own
-//! v3 front, and v3 as the gateway makes it of the sandbox's v2. Both sandboxes begin from the same
-//! seed, so every difference is the gateway's. What may differ is not written here: the compiled
-//! pack says which operations it refuses, which fields do not survive and what stands there
-//! instead. What is written here are requests, and the few places where each side has words or
-//! moments of its own. After a write the state of both is compared as well, read through their own
-//! v3 fronts.
+//! Every operation of the new side through the real binary, compared with two witnesses: the
+//! sandbox's own v3 front, and v3 as translated by the gateway from the sandbox's v2. Both
+//! sandboxes start from the same seed, so every difference is the gateway's. The permitted
+//! differences are not listed here: the compiled pack declares the refused operations, the lost
+//! fields and their replacements. This file has the requests, and the few places with texts or
+//! times of each side's own. After a write the state of both is compared as well, read through
+//! their own v3 fronts.
 
 use crate::contract_walk::document::Document;
 use crate::support::raw::{Answer, exchange};
@@ -24,14 +24,15 @@ const TOKEN: &str = "v3-token-of-a-new-client";
 struct Case {
     line: &'static str,
     body: &'static str,
-    /// What is expected where it is not what the witness says or what the pack declares.
+    /// The expected result if it is neither the witness's nor declared by the pack.
     expect: Expect,
     /// Read on both sides afterwards, and compared.
     then: &'static [&'static str],
 }
 
 enum Expect {
-    /// Status and body of the witness up to what the pack declares; an error where it has an error.
+    /// Status and body of the witness, apart from the differences that the pack declares; an error
+    /// if it has an error.
     Same,
     /// As `Same`, but these places of the body are words, moments or numbers that each side makes itself.
     But(&'static [&'static str]),
@@ -101,7 +102,7 @@ const CASES: &[Case] = &[
     write("PUT /v3/chats/1/queue", "", &["/v3/chats/1"]),
     case("PUT /v3/chats/999999/queue", "", Same),
     case("PUT /v3/chats/1/department", r#"{"department":1}"#, Same),
-    // A18: v2 asks for a rating where v3 says thanks, so the messages differ by what each wrote.
+    // A18: v2 asks for a rating where v3 says thanks, so the messages differ by the texts.
     write("PUT /v3/chats/1/close", r#"{"sendFeedback":false}"#, &["/v3/chats/1"]),
     case("PUT /v3/chats/999999/close", r#"{"sendFeedback":true}"#, Same),
     write("PUT /v3/chats/5/reopen", "", &["/v3/chats/5"]),
@@ -210,7 +211,7 @@ async fn filters_find_people_however_their_addresses_are_spelt() {
     assert_eq!(found, 2 + 2 * numbers.len(), "all but those that nobody has");
 }
 
-/// The same the other way round: what v3 showed of a contact has forty members that v2 does not take.
+/// The same in the other direction: a contact of v3 has forty members that v2 rejects.
 #[tokio::test]
 async fn what_a_client_read_and_puts_back_reaches_v2_without_what_v2_does_not_declare() {
     let behind = sandbox().await;
@@ -253,7 +254,7 @@ async fn sandbox() -> Sandbox {
     Sandbox::start(Options::default()).await.expect("it starts")
 }
 
-/// A gateway whose one client speaks v3 and is the administrator at the sandbox's v2.
+/// A gateway with one client of v3, which is the administrator at the sandbox's v2.
 async fn before(sandbox: &Sandbox) -> Serving {
     let token = &sandbox.credentials().v2_token;
     let more = format!(
@@ -272,7 +273,7 @@ async fn call(address: SocketAddr, token: &str, line: &str, language: &str, body
     exchange(address, request).await.expect("an answer")
 }
 
-/// What is wrong with a refusal in the other languages of the pack.
+/// Returns the faults of a refusal in the other languages of the pack.
 async fn other_languages(address: SocketAddr, case: &Case) -> Option<String> {
     let mut texts = BTreeSet::new();
     for language in ["en", "pt-br", "es"] {

@@ -1,5 +1,5 @@
-//! `switchback serve` as an operator runs it: what it says about a configuration, how it starts,
-//! reloads and stops.
+//! `switchback serve` from an operator's view: messages about a configuration, start, reload and
+//! stop.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Upstream, exchange};
@@ -8,7 +8,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use switchback_gateway::store::seal::SealingKey;
 
-/// A configuration whose service cannot be reached: nothing here calls it.
+/// A configuration with an unreachable service, which no test here calls.
 fn write(folder: &Path, more: &str) -> PathBuf {
     serving::write(folder, "127.0.0.1:9", more)
 }
@@ -63,7 +63,7 @@ fn a_file_that_is_not_there_is_named() {
     assert!(log.contains("/nowhere/switchback.yaml cannot be read"), "{log}");
 }
 
-/// The service shows the agents, with an escape that JSON does not have in a field that v2 knows nothing of.
+/// The service returns the agents, with an escape that is invalid in JSON in a field unknown to v2.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_passes_unread_is_checked_unless_the_configuration_says_otherwise() {
     let token = r#"{"token_type":"Bearer","expires_in":2592000,"access_token":"a-1","refresh_token":"r-1"}"#;
@@ -164,7 +164,7 @@ fn keys_and_files_that_are_none_are_found_in_one_run_with_their_places() {
     }
 }
 
-/// Of several keys, as in a rotation, the one that is none, or that is there again, is pointed at.
+/// Of several keys, as in a rotation, the invalid or repeated one is reported.
 #[test]
 fn of_several_keys_the_wrong_one_is_pointed_at() {
     let folder = tempfile::tempdir().expect("a temporary folder");

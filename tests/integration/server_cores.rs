@@ -1,4 +1,5 @@
-//! Serving with a thread per core: who answers, whose address it is, and how it ends.
+//! Serving with a thread per core: the distribution of connections, the peer's address, and the
+//! end.
 
 use crate::support::raw::PATIENCE;
 use std::collections::BTreeSet;

@@ -1,5 +1,5 @@
-//! The listener's protocols as clients meet them: HTTP/2 by prior knowledge, TLS with either
-//! version by ALPN, and how each of them ends when the gateway drains.
+//! The listener's protocols: HTTP/2 by prior knowledge, TLS with either version by ALPN, and their
+//! ends when the gateway drains.
 
 use crate::support::gateway::{Gateway, Setup, TOKEN};
 use crate::support::raw::{Act, PATIENCE, Upstream};

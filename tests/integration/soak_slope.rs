@@ -1,5 +1,5 @@
-//! The line that the long run (`tests/soak`) draws through samples of memory: it must not see
-//! growth where there is none, nor miss what there is.
+//! The regression line of the long run (`tests/soak`) through samples of memory: it must not report
+//! growth where there is none, nor miss actual growth.
 
 #[path = "../soak/slope.rs"]
 mod slope;

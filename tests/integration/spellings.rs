@@ -1,5 +1,5 @@
-//! Queries and bodies in other spellings than one value and JSON, through the real binary: the
-//! manual's shop, served before services that remember what they were sent.
+//! Queries and bodies in other notations than single values and JSON, through the real binary: the
+//! manual's shop, in front of services that record their requests.
 
 use crate::support::packs;
 use crate::support::program::Program;
@@ -27,7 +27,7 @@ impl Shop {
         Shop::serving(pack, ["v1", "v2"], fronts, service).await
     }
 
-    /// A gateway whose clients speak the old side only.
+    /// A gateway with clients of the old side only.
     pub async fn old_only(pack: &PackSource, sides: [&str; 2], service: Upstream) -> Shop {
         let fronts = format!("/old: {{ speaks: {}, unknown: refuse }}", sides[0]);
         Shop::serving(pack, sides, &fronts, service).await
@@ -78,7 +78,7 @@ impl Shop {
     /// `line` is method and path; the credential is that of its front.
     pub async fn ask(&self, line: &str, fields: &str, body: &str) -> Answer {
         let credential = match line.contains(" /old") {
-            // Services differ in where they look; a token in the other field is none.
+            // Services differ in the field that they read; a token in the other one is ignored.
             true => format!("x-api-key: {OLD_KEY}\r\nauthorization: Bearer {OLD_KEY}"),
             false => format!("authorization: Bearer {NEW_TOKEN}"),
         };
@@ -104,7 +104,7 @@ async fn lists_go_to_lists_and_what_is_none_is_never_its_first_value() {
     assert_eq!(seen.values("api-version"), ["2024-01-01"]);
     assert_eq!(seen.values("trace-id"), ["abc"]);
     assert_eq!(seen.values("accept"), ["application/vnd.shop+json"]);
-    // Served before, these took the first value, or went out as they came.
+    // Earlier versions accepted these: the first value was used, or they were sent unchanged.
     for line in [
         "GET /old/orders?since=09/03/2024&since=10/03/2024",
         "GET /old/orders?ids=1,x",
@@ -196,7 +196,7 @@ async fn a_body_of_another_media_type_is_415_and_nothing_is_called() {
         assert!(answer.text().starts_with(r#"{"error":"#), "{}", answer.text());
     }
     assert_eq!(shop.service.seen().len(), 0);
-    // Tools name types that they do not mean, or none.
+    // Tools send wrong media types, or none.
     for (line, fields, body) in [
         ("POST /old/customers", "", "email=a"),
         ("POST /new/customers", FORM, r#"{"mail":"a"}"#),

@@ -1,6 +1,6 @@
-//! The texts that `report`, `explain`, `check`, `test` and `replay` print of small packs, word for
-//! word: each file of `tests/statements` is one of them. `UPDATE_EXPECT=1` writes what is printed
-//! today into the files.
+//! The complete output of `report`, `explain`, `check`, `test` and `replay` for small packs: each
+//! file of `tests/statements` is one of them. `UPDATE_EXPECT=1` writes the present output into the
+//! files.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -8,7 +8,7 @@ use switchback_engine::har::{Body, Exchange, Gateway, Request, Response, Shadow,
 
 const TICKETS: &str = "mappings/tickets";
 const TWEETS: &str = "mappings/tweets";
-/// Small enough to count by hand what is printed of it.
+/// Small enough to verify the output by hand.
 const SHELVES: &str = "tests/integration/statements";
 
 /// Runs the program; returns its exit code and its output.

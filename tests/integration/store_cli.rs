@@ -204,7 +204,7 @@ async fn a_key_rotation_that_is_killed_leaves_all_or_nothing_sealed_anew() {
         let all = store.grants_since(0).await.expect("read");
         assert_eq!(all.iter().filter(|grant| grant.secrets.is_ok()).count(), clients);
         store.close().await;
-        // With the new key alone it opens if all was sealed anew, else not at all.
+        // With the new key alone it opens only if all data was sealed again.
         match Store::open(&url, ring(&[&new]), Clock::machine(), MissingStore::Refuse).await {
             Ok(store) => {
                 let all = store.grants_since(0).await.expect("read");
@@ -256,7 +256,7 @@ async fn a_client_is_connected_by_the_command_line_beside_a_running_gateway() {
     let part = |name| link.query_pairs().find(|(part, _)| part == name).expect("it is there").1.into_owned();
     let (state, challenge) = (part("state"), part("code_challenge"));
     authority.state().codes.insert("code-1".to_owned(), Code { redirect: CALLBACK.to_owned(), challenge });
-    // The callback arrives at the gateway, which is another process than the one that made the link.
+    // The callback reaches the gateway, which is another process than the creator of the link.
     let registry = Registry::new(gateway.store.clone(), Some(authority.endpoint()));
     registry.callback(&format!("code=code-1&state={state}")).await.expect("connected");
     let gateway = gateway.restart(authority.endpoint(), RefreshSettings::default()).await;

@@ -1,4 +1,4 @@
-//! The store as an operator finds it: keys, damage, versions, and what can be read off the disk.
+//! The store from an operator's view: keys, damage, versions, and the readable data on the disk.
 
 use crate::support::authority::{Authority, secret};
 use crate::support::postgres;
@@ -83,7 +83,7 @@ async fn a_key_is_rotated_while_everything_stays_readable() {
         assert!(both.grant_of(&row.key.client).await.expect("there").secrets.is_ok());
         let done = both.reseal().await.expect("sealed anew");
         assert!(done.values >= 6 && done.retired.len() == 1, "{done:?}");
-        // A process that still seals with the retired key is kept from writing what nobody could open.
+        // A process that still seals with the retired key must not write data that no key can open.
         let refused = store.connect_grant(&row.key, &tokens_numbered(2)).await.expect_err("refused");
         assert!(matches!(refused, StoreError::KeyRetired(_)), "{refused}");
         store.close().await;
@@ -127,7 +127,7 @@ async fn a_row_copied_to_another_client_or_changed_by_a_bit_does_not_open() {
     let stolen = gateway.store.client("other").await.expect("there");
     let row = gateway.store.grant_of(&stolen.id).await.expect("there");
     assert_eq!(row.secrets.expect_err("shut"), SealError::Broken);
-    // The gateway says so, and goes on for the others.
+    // The gateway reports it, and continues for the others.
     let change = "UPDATE change_counter SET value = value + 2000";
     sqlx::query(change).execute(&thief).await.expect("written");
     gateway.tokens.sync().await.expect("the store answers");
@@ -289,7 +289,7 @@ async fn an_entry_that_was_copied_to_another_client_or_key_does_not_open() {
     let keys = ["7".to_owned()];
     let refused = store.archive_get(&owner("a"), "things", &keys).await.expect_err("it does not open");
     assert!(matches!(refused, StoreError::Seal(SealError::Broken)), "{refused}");
-    // A whole row of another client is not even found: its place is a keyed hash of its owner.
+    // A complete row of another client is not found, because its place is a keyed hash of its owner.
     sqlx::query("DELETE FROM archive_entries WHERE client = 'a'").execute(&thief).await.expect("written");
     sqlx::query("UPDATE archive_entries SET client = 'a'").execute(&thief).await.expect("written");
     assert!(store.archive_get(&owner("a"), "things", &keys).await.expect("answers")[0].is_none());
@@ -337,7 +337,7 @@ async fn a_write_for_a_generation_that_has_passed_changes_nothing() {
         assert!(
             matches!(finished, Finish::Stored(now) if now.generation == row.generation + 1 && !now.outcome_unknown)
         );
-        // Whoever comes late, with whatever, finds the grant moved on.
+        // Any late writer finds that the grant has changed.
         let late =
             store.finish_refresh(&row.key, row.generation, &tokens_numbered(2)).await.expect("answers");
         let Finish::Moved(now) = late else { panic!("stored over a newer generation") };
@@ -454,7 +454,7 @@ async fn a_store_from_before_sides_were_noted_keeps_its_tokens_which_open_all_fr
     }
 }
 
-/// Runs statements as somebody else who can write the database.
+/// Runs statements as another user with write access to the database.
 async fn meddle(url: &str, statements: &str) {
     let statements = sqlx::AssertSqlSafe(statements.to_owned());
     if url.starts_with("sqlite:") {
@@ -523,7 +523,8 @@ async fn a_write_that_fails_for_whatever_reason_leaves_a_store_that_works_when_t
     let folder = tempfile::tempdir().expect("a temporary folder");
     for url in stores(folder.path()) {
         let (store, row) = enrolled(&url, &key()).await;
-        // SQLite undoes the whole transaction by itself on a full disk; PostgreSQL refuses all that follows.
+        // On a full disk, SQLite rolls back the complete transaction by itself; PostgreSQL rejects all
+        // following statements.
         let (in_statement, at_commit, mended) = match url.starts_with("sqlite:") {
             true => (
                 "CREATE TRIGGER breaks BEFORE UPDATE ON grants BEGIN SELECT RAISE(ROLLBACK, 'disk is full'); END",

@@ -18,7 +18,7 @@ use switchback_gateway::token::{RefreshSettings, Registry, Tokens};
 struct Disk(tempfile::TempDir);
 
 impl Disk {
-    /// `None`, loudly, where nothing may be mounted.
+    /// `None`, with a message, if mounting is not permitted.
     fn of(size: &str) -> Option<Disk> {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let mounted = Command::new("mount")
@@ -83,8 +83,8 @@ async fn a_disk_that_is_full_while_the_server_answers_costs_no_grant() {
     let row = store.grant_of(&client.id).await.expect("there");
     assert_eq!(row.generation, token.generation(), "it is on the full disk");
 
-    // The next is not asked for: nothing is left to keep it in. What was reserved may not have been
-    // needed, where the log of the database had room; whoever tidies up a full disk takes it.
+    // No further refresh starts, because its tokens could not be stored. The reserved space may be unused
+    // if the log of the database had room; cleaning up a full disk uses it.
     let _ = std::fs::remove_file(disk.path().join("store.db-reserve"));
     disk.fill();
     let calls = authority.calls();
@@ -156,14 +156,13 @@ async fn a_full_disk_under_the_data_of_postgresql_costs_no_grant() {
     a_full_disk_under_postgresql_costs_no_grant(Part::Data, "80m").await;
 }
 
-/// Where the log lies there, the whole server ends, and cannot start before there is room.
+/// If the log is on that disk, the complete server ends, and cannot start before there is room.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_full_disk_under_the_log_of_postgresql_costs_no_grant() {
     a_full_disk_under_postgresql_costs_no_grant(Part::Log, "24m").await;
 }
 
-/// Another user of the database who writes what is there already, again and again, until nothing
-/// can be written any more.
+/// Another user of the database, who writes existing data again and again until a write fails.
 const WRITE_TO_THE_END: &str = "DO $$ BEGIN LOOP UPDATE grants SET id = id; COMMIT; END LOOP; END $$";
 
 async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {
@@ -186,7 +185,7 @@ async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {
     let grant = client.grant.clone();
     let waiter = tokio::spawn(async move { grant.access_token().await });
     gate.arrived().await;
-    // What is in the pages stays there, so that more of them are needed.
+    // The data in the pages remains, so that more pages are needed.
     let snapshot = (part == Part::Data).then(|| server.snapshot());
     disk.fill();
     let error = server.sql(WRITE_TO_THE_END).expect_err("the disk is full");
@@ -201,7 +200,7 @@ async fn a_full_disk_under_postgresql_costs_no_grant(part: Part, size: &str) {
         .expect("what was paid for serves, though nothing holds it but memory");
     assert_eq!(tokens.health().unpersisted, 1, "and that is said");
 
-    // The next is not asked for while this one is in no store.
+    // No further refresh starts before this one is stored.
     let calls = authority.calls();
     for _ in 0..3 {
         let _ = client.grant.on_unauthorized(token.generation(), operation()).await;

@@ -1,6 +1,6 @@
-//! A store that commit c5a7707 wrote, whose schema was version 4: migrations 0001 to 0004, and
-//! `store_of_schema_4/rows.sql`, which `make.py` beside it makes with a second implementation of
-//! that commit's sealing. Today's program migrates and serves it.
+//! A store of commit c5a7707 with schema version 4: migrations 0001 to 0004, and
+//! `store_of_schema_4/rows.sql`, which `make.py` in that folder generates with a second
+//! implementation of that commit's sealing. The present program migrates and serves it.
 
 use crate::support::dual::Dual;
 use crate::support::postgres;
@@ -10,7 +10,7 @@ use serde_json::Value;
 use std::path::Path;
 use switchback_gateway::secret::Secret;
 
-/// The key that the store is sealed with; it protects nothing.
+/// The sealing key of the store; it protects nothing.
 const KEY: &str = "sbk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8";
 const MIGRATIONS: [&str; 4] =
     ["0001_clients_and_grants", "0002_tokens_and_credentials_of_sides", "0003_phases", "0004_dual_run"];
@@ -70,7 +70,7 @@ async fn is_migrated_and_served(store: String, folder: &Path) {
     std::fs::write(dual.file(), text).expect("written");
     let gateway = dual.start().await;
 
-    // A call by a token of then goes out with the access token of then, in the phase of then.
+    // A call with a token of that time is made with the access token and the phase of that time.
     assert_eq!(asked(gateway.address, "GET /v2/agents", "old-token-of-acme").await, 200);
     let seen = new.seen();
     let call = seen.first().expect("the new service is called");

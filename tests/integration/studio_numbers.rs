@@ -1,5 +1,5 @@
-//! The numbers of the studio's pages, held against calls that were counted here: each page that
-//! says how much or how often says the same of the same traffic.
+//! The numbers of the studio's pages, compared with counted calls: all pages with amounts or rates
+//! agree on the same traffic.
 
 use crate::support::dual::{Upstreams, ask, control, eventually, started};
 use crate::support::studio::{cells, page, section};
@@ -82,7 +82,7 @@ async fn every_page_says_the_same_of_the_same_calls() {
         assert_eq!(list[3..5], [requests.to_string(), failed.to_string()], "{operation}: {list:?}");
         assert_eq!(list[7], "1", "one client has called {operation}: {list:?}");
     }
-    // What the pack refuses and the old service answers is no translated traffic.
+    // A call that the pack refuses and the old service answers is not translated traffic.
     for (row, share) in [("progress-translated", "91.7 %"), ("progress-forwarded", "8.33 %")] {
         assert_eq!(cells(&overview, row)[2], share, "{row}");
     }
@@ -124,7 +124,7 @@ fn number(page: &str, id: &str, cell: usize) -> Option<u64> {
     cells(page, id).get(cell)?.parse().ok()
 }
 
-/// A service: its answers to `/v2` are an event stream, and those to `/v3` have a body that comes late.
+/// A service: its answers to `/v2` are an event stream, and those to `/v3` have a delayed body.
 async fn slow_service() -> SocketAddr {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a loopback address");
     let address = listener.local_addr().expect("it is bound");
@@ -149,7 +149,7 @@ async fn slow_service() -> SocketAddr {
     address
 }
 
-/// How late the body comes.
+/// The delay of the body.
 const LATE: Duration = Duration::from_millis(300);
 
 /// The sum of all samples of a metric, or of a part of it (`_sum`, `_count`).

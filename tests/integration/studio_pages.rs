@@ -1,5 +1,5 @@
-//! Statements of the studio's pages, each against the situation that it is about: calls that were
-//! made, clients that were enrolled, differences that were planted, rows of the store.
+//! Statements of the studio's pages, each in its situation: calls, enrolled clients, planted
+//! differences, rows of the store.
 
 use crate::dual_evidence::copy;
 use crate::dual_gate::configured;
@@ -22,8 +22,8 @@ async fn sandbox() -> Sandbox {
     Sandbox::start(Options::default()).await.expect("a loopback address")
 }
 
-/// A gateway between clients of both sides and both services; `clients` are entries of the
-/// configuration besides the administrator of v2.
+/// A gateway between clients of both sides and both services; `clients` are additional entries of
+/// the configuration, after the administrator of v2.
 async fn both_ways(service: &Sandbox, clients: &str, settings: &str) -> (Dual, Running) {
     let dual = Dual::new();
     // The pack as it is, but that refused operations of v3 are forwarded too.
@@ -181,7 +181,7 @@ fn drawn(page: &str) -> Vec<(bool, String, String)> {
 async fn the_diagram_of_an_operation_has_the_calls_that_are_made() {
     let service = sandbox().await;
     let (_dual, gateway) = started(&service, Upstreams::of(&service), "").await;
-    // A gateway that has just started, and whose one client is connected.
+    // A gateway that has just started, with one connected client.
     let overview = page_with(&gateway, "/", "Nothing needs attention.").await;
     assert!(section(&overview, "busiest").contains("No request since counting started"), "{overview}");
 

@@ -1,5 +1,5 @@
-//! What operators see of requests: traces as a collector gets them, from the real binary, read by
-//! the official protobuf package; and lines of the access log.
+//! Observability of requests for operators: traces from the real binary, as a collector receives
+//! them, decoded by the official protobuf package; and lines of the access log.
 
 use crate::support::dual::{Dual, Upstreams, eventually};
 use crate::support::program::Program;
@@ -128,7 +128,7 @@ impl Gateway {
         count.unwrap_or_else(|| panic!("no {line} in {metrics}")).parse().expect("a number")
     }
 
-    /// Ends it, which sends what waits.
+    /// Ends it, which sends pending data.
     fn stop(self) {
         self.program.signal("TERM");
         let (status, log) = self.program.ended();
@@ -224,7 +224,8 @@ async fn a_request_and_its_calls_go_on_with_the_trace_of_the_client() {
     assert!(called.get("http.request.resend_count").is_none(), "{call:#}");
 }
 
-/// Whether a trace is recorded is decided where it begins: by the client if it says so, else by the ratio.
+/// The recording of a trace is decided at its start: by the client if it sends a decision,
+/// otherwise by the ratio.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn who_begins_a_trace_decides_whether_it_is_recorded() {
     let Some(python) = python() else { return };
@@ -283,7 +284,7 @@ async fn each_sending_of_a_call_is_a_span_and_failures_are_errors() {
     assert!(bad["attributes"]["error.type"].is_string(), "{bad:#}");
     assert_eq!(unknown["status"], "STATUS_CODE_UNSET");
     assert_eq!(unknown["name"], "GET");
-    // Neither what a path may hide, nor tokens.
+    // Neither secret parts of a path nor tokens.
     for message in collector.seen() {
         for secret in ["secret-in-a-path", TOKEN, "a-1", "secret-of-app"] {
             let found = message.body.windows(secret.len()).any(|bytes| bytes == secret.as_bytes());
@@ -340,7 +341,7 @@ async fn a_reload_turns_traces_on_and_sends_them_elsewhere() {
         gateway.program.stderr_until("reloaded");
         assert_eq!(gateway.asked("GET /v2/agents", "").await, 200);
     }
-    // The sender of the first ends with its last request, and sends what it has before.
+    // The sender of the first ends with its last request, and sends its data before.
     first.received(1).await;
     gateway.stop();
     assert_eq!((spans(&python, &first).len(), spans(&python, &second).len()), (2, 2));
@@ -374,7 +375,7 @@ async fn a_line_of_the_access_log_says_who_asked_who_answered_and_what_was_waite
     let called = service.seen().into_iter().find(|seen| seen.line().contains("/v3/")).expect("it was called");
     assert_eq!(called.values("x-request-id"), ["of-the-client"]);
 
-    // What is refused here is the gateway's answer, and nothing was waited for.
+    // A refusal is the gateway's own answer, without any waiting.
     assert_eq!(gateway.asked("GET /v2/nothing", "").await, 404);
     let refused = line(&gateway.program);
     assert_eq!(

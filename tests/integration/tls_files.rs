@@ -1,5 +1,5 @@
-//! Certificates and keys in files: what clients are shown, replaced while they come, and what is
-//! trusted and shown where services and the authorization server are called.
+//! Certificates and keys in files: those for clients, replaced while clients connect, and those for
+//! calls to services and the authorization server.
 
 use crate::support::program::Program;
 use crate::support::raw::{self, Act, Upstream, exchange};
@@ -25,7 +25,7 @@ fn certificate(name: &str) -> CertificateDer<'static> {
     CertificateDer::from_pem_file(file(name)).expect("it is one")
 }
 
-/// A client that trusts both certificates of `gateway.test`, and remembers nothing of earlier connections.
+/// A client that trusts both certificates of `gateway.test`, without session resumption.
 fn connector() -> TlsConnector {
     let mut roots = rustls::RootCertStore::empty();
     roots.add(certificate("certificate.pem")).expect("it is one");
@@ -37,7 +37,8 @@ fn connector() -> TlsConnector {
     TlsConnector::from(Arc::new(config))
 }
 
-/// Asks on a connection of its own; gives the certificate that was shown and the first line of the answer.
+/// Sends a request on a separate connection. Returns the server's certificate and the first line of
+/// the answer.
 async fn ask(connector: &TlsConnector, at: SocketAddr) -> std::io::Result<(CertificateDer<'static>, String)> {
     let stream = TcpStream::connect(at).await?;
     let mut stream = connector.connect(ServerName::try_from("gateway.test").expect("a name"), stream).await?;
@@ -113,10 +114,10 @@ async fn a_certificate_is_renewed_under_load_and_a_broken_one_is_not_taken() {
     }
 }
 
-/// A server for `gateway.test` that wants to know who calls, before another that does not speak TLS.
+/// A server for `gateway.test` that requires client certificates, in front of another without TLS.
 struct Secured {
     address: SocketAddr,
-    /// The names that were asked for.
+    /// The requested server names.
     names: Arc<Mutex<Vec<Option<String>>>>,
     _accepting: JoinHandle<()>,
 }
@@ -159,7 +160,7 @@ impl Secured {
     }
 }
 
-/// What trusts it, calls it by its name, and shows who calls.
+/// Client settings: trust in it, its name, and a client certificate.
 fn towards_it() -> String {
     format!(
         "tls: {{ ca_file: {}, certificate: {}, private_key: {}, server_name: gateway.test }}",

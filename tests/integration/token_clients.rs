@@ -1,4 +1,4 @@
-//! Clients and their old tokens: who is let in, and for how long.
+//! Clients and their old tokens: validity and expiry.
 
 use crate::support::authority::{Act, Authority, app, secret};
 use crate::support::tokens::{Gateway, OLD_TOKEN, PATIENCE, acme};
@@ -238,7 +238,7 @@ async fn a_restart_with_the_same_configuration_does_not_undo_rotations() {
     assert_eq!(row.secrets.expect("opens").refresh.expect("stored").expose(), "refresh-by-hand");
     let refused = registry.rotate("beta", NewToken::default(), None).await.expect_err("the file decides");
     assert!(matches!(refused, RegistryError::Configured { .. }));
-    // What was revoked stays so.
+    // A revocation is permanent.
     assert_eq!(
         registry.ensure(vec![acme("refresh-canary-0")]).await.expect("kept"),
         [("acme".to_owned(), Ensured::Revoked)]

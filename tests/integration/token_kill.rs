@@ -1,12 +1,12 @@
 //! `kill -9` at every step of a refresh, against the sandbox's authorization server, which rotates
-//! refresh tokens, detects reuse and has no grace: whatever can be kept is kept, and what cannot be
-//! is flagged.
+//! refresh tokens, detects reuse and has no grace: a grant is preserved if possible, and flagged
+//! otherwise.
 //!
-//! The victim is a process of its own (this test program, started again with [`child`]). It stops
-//! itself at a chosen step, told by the trace of the refresh, and is killed there; or a relay
-//! between it and the server holds the call at a chosen point; or it is killed at a random moment.
-//! The relay also sees which refresh token the server gave out last, and so knows what a kill has
-//! cost before the next process finds out.
+//! The victim is a separate process (this test program, started again with [`child`]). It stops
+//! itself at a chosen step, according to the trace of the refresh, and is killed there; or a relay
+//! between it and the server holds the call at a chosen point; or it is killed at a random time.
+//! The relay also records the last refresh token from the server, and so determines the loss of a
+//! kill before the next process does.
 //!
 //! `SWITCHBACK_KILL_ROUNDS=1000` makes the campaign long.
 
@@ -35,7 +35,7 @@ const REDIRECT: &str = "http://127.0.0.1:9090/oauth/callback";
 /// Where a victim dies.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kill {
-    /// The intent is durable, nothing is sent.
+    /// The intent is durable, and no request was sent.
     IntentWritten,
     /// The call is about to be sent.
     BeforeSending,
@@ -43,11 +43,11 @@ enum Kill {
     BeforeActing,
     /// The server has acted, and the answer is on its way.
     BeforeAnswering,
-    /// The answer is there and nothing is stored: the window that nobody can close.
+    /// The answer has arrived and is not stored: the window that cannot be closed.
     BeforeStoring,
     /// Some microseconds after the answer went out.
     AroundStoring,
-    /// The new tokens are durable, nobody knows.
+    /// The new tokens are durable, and not yet in use.
     Stored,
     /// All is done.
     Woken,
@@ -102,7 +102,7 @@ enum Hold {
     Answer,
 }
 
-/// Stands between victim and server, and sees all tokens go by.
+/// A relay between victim and server, which records all tokens.
 struct Relay {
     address: SocketAddr,
     shared: Arc<RelayShared>,
@@ -157,7 +157,7 @@ async fn relay(mut client: TcpStream, shared: Arc<RelayShared>) -> Option<()> {
     let hold = *shared.hold.lock().expect("never poisoned");
     if hold == Hold::Request {
         let _ = shared.seen.send("request");
-        // Held until the victim is dead: what is closed from that side is never passed on.
+        // Held until the victim is dead: a close of that side is never passed on.
         let _ = client.read(&mut [0; 1]).await;
         return None;
     }
@@ -197,7 +197,7 @@ async fn read_message(stream: &mut TcpStream) -> Option<(Vec<u8>, Option<Value>)
     }
 }
 
-/// Settings under which every 401 may refresh, so that a refresh can be asked for at will.
+/// Settings under which every 401 may refresh, so that a refresh can be triggered at will.
 fn eager() -> RefreshSettings {
     RefreshSettings { rejection_quiet: Duration::ZERO, ..RefreshSettings::default() }
 }
@@ -227,7 +227,7 @@ async fn refresh(client: &Client) -> bool {
     }
 }
 
-/// Stops the whole process at a step of the trace, and says so.
+/// Stops the process at a step of the trace, and prints it.
 struct StopAt(String);
 
 impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for StopAt {
@@ -250,7 +250,7 @@ impl<S: tracing::Subscriber> tracing_subscriber::Layer<S> for StopAt {
     }
 }
 
-/// The victim: opens the store, refreshes once, says so, and waits for its end.
+/// The victim: opens the store, refreshes once, prints it, and waits for its end.
 #[test]
 #[ignore = "not a test of its own: the campaign starts it and kills it"]
 fn child() {
@@ -318,7 +318,7 @@ impl Campaign {
             .expect("this program starts")
     }
 
-    /// Starts a victim and kills it where `kill` says.
+    /// Starts a victim and kills it at the point of `kill`.
     async fn murder(&mut self, kill: Kill, random: &mut fastrand::Rng) {
         while self.events.try_recv().is_ok() {}
         self.relay.hold(kill.hold());
@@ -350,8 +350,8 @@ impl Campaign {
         self.relay.hold(Hold::Nothing);
     }
 
-    /// Looks at what is left, starts anew, and says whether the grant was kept. Fails if it was
-    /// lost without need, or lost and not flagged.
+    /// Inspects the remaining state, restarts, and returns whether the grant was preserved. Fails
+    /// if it was lost without need, or lost without a flag.
     async fn inquest(&self, kill: Kill) -> bool {
         let store = self.open(MissingStore::Refuse).await;
         let id = store.client("acme").await.expect("there").id;
@@ -385,7 +385,7 @@ impl Campaign {
         kept
     }
 
-    /// What an operator does about a lost grant: connects the client again.
+    /// Reconnects the client, as an operator does for a lost grant.
     async fn reconnect(&self) {
         let store = self.open(MissingStore::Refuse).await;
         let registry = Registry::new(store.clone(), Some(self.endpoint()));

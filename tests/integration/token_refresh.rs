@@ -1,4 +1,4 @@
-//! Refreshing as the authorization server sees it: how often, with what, and what becomes of its answers.
+//! Refreshing from the authorization server's view: frequency, content, and the use of its answers.
 
 use crate::support::authority::{Act, Authority, Gate};
 use crate::support::tokens::{Gateway, NEW_YEAR, PATIENCE, eventually, operation, operation_at};
@@ -123,7 +123,7 @@ async fn a_true_invalid_grant_ends_in_needs_reconnect_and_no_storm() {
     gateway.tokens.drain(PATIENCE).await;
     authority.state().active = "revoked by somebody".to_owned();
     authority.state().spent.clear();
-    // The access token goes on serving while it lives.
+    // The access token remains in use during its lifetime.
     gateway.clock.advance(HOUR * 8 / 10);
     assert!(matches!(
         client.grant.on_unauthorized(token.generation(), operation()).await,
@@ -284,8 +284,8 @@ async fn a_jump_of_the_wall_clock_by_forty_days_changes_nothing() {
         gateway.clock.set_wall(NEW_YEAR + jump);
         assert!(client.grant.access_token().await.is_ok());
         assert_eq!(authority.calls(), 1, "running, only monotonic time counts");
-        // After a restart the wall clock is all there is: at worst one refresh too early, never
-        // none at all or a loop.
+        // After a restart only the wall clock is available: at worst there is one refresh too early, never
+        // none or a loop.
         let gateway = gateway.restart(authority.endpoint(), RefreshSettings::default()).await;
         let client = gateway.client();
         for _ in 0..20 {
@@ -519,7 +519,8 @@ async fn an_operation_that_is_never_permitted_leaves_the_others_their_refresh() 
         }
     }
     assert_eq!(authority.calls(), 2, "one refresh to find out");
-    // Now the token really ends, before its time, in the quiet time of the operation that is never permitted.
+    // Now the token expires before its time, within the quiet time after the operation that is never
+    // permitted.
     let newer = client.grant.on_unauthorized(token.generation(), usual).await;
     assert!(matches!(newer, Rejected::Replay(newer) if newer.generation() == token.generation() + 1));
     assert_eq!(authority.calls(), 3);
@@ -664,7 +665,7 @@ async fn an_application_that_asks_for_itself_comes_back_after_any_refusal() {
     }
 }
 
-/// A gateway with a second client, which asks for its tokens itself.
+/// A gateway with a second client, which fetches its tokens by client credentials.
 async fn machine(authority: &Authority) -> (Gateway, Arc<switchback_gateway::token::Grant>) {
     use switchback_gateway::store::GrantFlow;
     let gateway = Gateway::new(authority).await;
@@ -689,7 +690,7 @@ async fn an_operator_has_the_server_asked_again_at_once_whatever_came_before() {
     let gateway = Gateway::new(&authority).await;
     let client = gateway.client();
     let registry = switchback_gateway::token::Registry::new(gateway.store.clone(), None);
-    // A failure: the gateway waits for ten minutes, and the clock stands still.
+    // A failure: the gateway waits for ten minutes, and the clock does not advance.
     authority.script(Act::Say(429, "retry-after: 600\r\n", ""));
     let _ = client.grant.access_token().await;
     assert!(matches!(client.grant.access_token().await, Err(TokenError::CoolingDown { .. })));
@@ -718,7 +719,7 @@ async fn an_operator_has_the_server_asked_again_at_once_whatever_came_before() {
     gateway.tokens.sync().await.expect("the store answers");
     gateway.tokens.refresh("acme", asked.grant.generation).await.expect("refreshed");
     assert_eq!(client.grant.state(), GrantState::Active);
-    // There is nothing to ask with for others.
+    // There is no refresh token for others.
     registry.revoke("acme").await.expect("revoked");
     assert!(registry.retry("acme").await.is_err());
 }
@@ -810,7 +811,7 @@ async fn an_application_without_a_secret_shows_its_id_alone() {
     let endpoint = switchback_gateway::token::TokenEndpoint::new(oauth).expect("loopback needs no TLS");
     let gateway =
         Gateway::with(&authority, endpoint, RefreshSettings::default(), Clock::paused_at(NEW_YEAR)).await;
-    // This authority wants a secret; what counts is what it was sent.
+    // This authority requires a secret; only the received request counts.
     let _ = gateway.client().grant.access_token().await;
     let call = authority.state().calls[0].clone();
     assert!(call.get("client_secret").is_none() && call.get("by").is_none(), "{call}");

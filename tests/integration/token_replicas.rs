@@ -1,4 +1,4 @@
-//! Several gateways on one PostgreSQL store, and a store that comes and goes.
+//! Several gateways on one PostgreSQL store, and a store with outages.
 
 use crate::support::authority::{Act, Authority, Gate, app, secret};
 use crate::support::postgres;

@@ -1,5 +1,5 @@
-//! Services that answer failures with a success, through the real binary: what they mean is read
-//! where they are called, and told their way where they are served.
+//! Services that answer failures with a success, through the real binary: the failure is recognized
+//! at the called side, and represented in the form of the served side.
 
 use crate::support::dual::eventually;
 use crate::support::program::Program;
@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
-/// `v1` speaks HTTP's statuses; `v2` answers everything with 200 and an `ok`.
+/// `v1` uses HTTP statuses; `v2` answers everything with 200 and an `ok`.
 const PACK: [(&str, &str); 4] = [
     (
         "pack.yaml",
@@ -125,7 +125,7 @@ impl Notes {
     }
 }
 
-/// The service of `v2`: a token lives until it was used once, as it says with a success.
+/// The service of `v2`: a token expires after one use, which is answered with a success.
 fn v2(at: usize, seen: &crate::support::raw::Seen) -> Act {
     if seen.line().starts_with("POST /token") {
         let body = json!({"token_type": "Bearer", "expires_in": 3600, "access_token": format!("access-{at}"), "refresh_token": format!("refresh-{at}")});
@@ -139,7 +139,7 @@ fn v2(at: usize, seen: &crate::support::raw::Seen) -> Act {
             "/notes/ended" if is_first => json!({"ok": false, "error": "token_expired"}),
             "/notes/none" => json!({"ok": false, "error": "no_such_note"}),
             "/notes/odd" => json!({"ok": false, "error": "odd"}),
-            // Longer than any failure: passed on as it comes, whatever it says at its end.
+            // Longer than any failure: streamed unchanged, regardless of its end.
             "/notes/long" => json!({"id": "long", "title": "t".repeat(200_000), "ok": false}),
             path => json!({"ok": true, "id": path.trim_start_matches("/notes/"), "title": "Tea"}),
         }
@@ -152,7 +152,7 @@ async fn a_failure_told_with_a_success_is_one_for_tokens_statuses_and_counters()
     let (old, new) = (Upstream::start(vec![Act::Silence]).await, Upstream::answering(v2).await);
     let notes = Notes::before(old.address, new.address).await;
     assert_eq!(notes.old("/old/notes/7").await, (200, json!({"id": "7", "title": "Tea"})));
-    // The token has ended: it is renewed, and the call made again, as after a 401.
+    // The token has expired: it is renewed, and the call repeated, as after a 401.
     assert_eq!(notes.old("/old/notes/ended").await, (200, json!({"id": "ended", "title": "Tea"})));
     let refreshes = new.seen().iter().filter(|seen| seen.line().starts_with("POST /token")).count();
     assert_eq!(refreshes, 2, "one to begin with, one for the token that had ended");
@@ -175,9 +175,9 @@ async fn clients_of_a_side_that_has_no_statuses_are_told_errors_its_way() {
     let nobody = notes.ask("/new/notes/7", "authorization: Bearer of-nobody").await;
     assert_eq!(nobody, (200, json!({"ok": false, "error": "invalid_auth"})));
     assert_eq!(notes.new_side("/new/notes/none").await, (200, json!({"ok": false, "error": "no such note"})));
-    // A 404 is counted as one, whatever its answer's status.
+    // A 404 is counted as one, regardless of the status of its answer.
     notes.counted("v2", "translated", 404).await;
-    // In the gateway's words, where the service has none: the word for the kind of error.
+    // In the gateway's words, if the service has none: the word for the kind of error.
     let (status, broken) = notes.new_side("/new/notes/8").await;
     assert_eq!((status, &broken["ok"], &broken["error"]), (200, &json!(false), &json!("upstream_broken")));
     notes.counted("v2", "upstream_error", 500).await;

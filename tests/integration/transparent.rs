@@ -1,6 +1,6 @@
-//! A gateway in front of the old service changes nothing that it does not answer itself: the table
-//! of what clients do, with the old service's answer directly and through the gateway, in each
-//! phase, and after that service has gone.
+//! A gateway in front of the old service changes only the answers of its own: a table of client
+//! requests, with the old service's answer directly and through the gateway, in each phase, and
+//! after the removal of that service.
 //!
 //! Both exchanges are compared byte for byte but for the fields named in [`OURS`], and for the
 //! framing of bodies, which is each hop's own: bodies are compared as they are without it.
@@ -36,10 +36,10 @@ const OURS: [&str; 11] = [
     "x-request-id",
 ];
 
-/// Who answers.
+/// The answering component.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum By {
-    /// The old service, and nothing is changed.
+    /// The old service, without any change.
     Own,
     /// The gateway, from the new service.
     Plan,
@@ -58,10 +58,10 @@ struct Row {
     fields: String,
     /// With its framing.
     body: Vec<u8>,
-    /// What the old service says to it.
+    /// The old service's answer to it.
     says: Act,
-    /// Who answers while the operation is translated, and once the old service is gone. While it is
-    /// in `legacy` or `shadow` the old service does, always.
+    /// The answering component while the operation is translated, and after the removal of the old
+    /// service. In `legacy` and `shadow` it is always the old service.
     translated: By,
     sunset: By,
 }
@@ -101,7 +101,8 @@ impl Row {
         self
     }
 
-    /// The bytes of the request, with the row's number, at which the old service knows what to say.
+    /// The bytes of the request, with the row's number, by which the old service selects its
+    /// answer.
     fn request(&self, number: usize, prefix: &str) -> Vec<u8> {
         let (method, path) = self.line.split_once(' ').expect("a method and a path");
         let (version, fields) = (self.version, &self.fields);
@@ -222,7 +223,7 @@ fn rows() -> Vec<Row> {
         Row::new("one field in several lines", unknown, Own, Status(404))
             .with("accept: text/html\r\naccept: */*;q=0.1\r\nx-empty:\r\ndate: Mon, 02 Jan 2023 00:00:00 GMT\r\n")
             .hears("200 OK", "link: <a>\r\nlink: <b>\r\ncontent-length: 0\r\n", ""),
-        // What may not pass whoever lives.
+        // Requests that must never pass.
         Row::new("a path that climbs out", "GET /a/..%2f../%2e./secret", Status(400), Status(400)),
         Row::new("a token of ours that was meant for elsewhere", known, Status(401), Status(401))
             .of_stranger("x-own: Basic old-token-of-acme\r\n"),
@@ -240,7 +241,7 @@ fn rows() -> Vec<Row> {
 const WEBSOCKET: &str = "connection: keep-alive, Upgrade\r\nupgrade: websocket\r\nsec-websocket-key: dGhlIHNhbXBsZSBub25jZQ==\r\n\
                          sec-websocket-version: 13\r\norigin: https://app.test\r\n";
 
-/// What is compared of a message: its first line, its fields in their order, its body.
+/// The compared parts of a message: its first line, its fields in their order, its body.
 #[derive(Debug, PartialEq)]
 struct Message {
     first: String,
@@ -256,7 +257,7 @@ impl Message {
         let fields = lines.filter_map(|line| line.split_once(':'));
         let fields = fields.map(|(name, value)| (name.to_ascii_lowercase(), value.trim().to_owned()));
         let mut fields: Vec<_> = fields.filter(|(name, _)| !OURS.contains(&name.as_str())).collect();
-        // Lines of one field keep their order; that of fields of other names means nothing (RFC
+        // Lines of one field must keep their order; that of fields with other names has no meaning (RFC
         // 9110, section 5.3).
         fields.sort_by(|(one, _), (other, _)| one.cmp(other));
         Message { first, fields, body, more }
@@ -315,7 +316,7 @@ async fn told(address: SocketAddr, request: &[u8]) -> Answer {
     })
 }
 
-/// The old service: it says to each row what the row has it say.
+/// The old service: it answers each row as the row defines.
 async fn old_service() -> Upstream {
     let says: Vec<Act> = rows().into_iter().map(|row| row.says).collect();
     Upstream::answering(move |_, seen| {
@@ -418,7 +419,7 @@ async fn strangers_can_be_left_to_the_old_service_where_others_are_translated() 
 #[tokio::test]
 async fn what_is_unknown_can_be_refused() {
     let setup = Setup { old: Some(SOMEWHERE), unknown: UnknownClientPolicy::Refuse, ..Setup::default() };
-    // What the pack refuses is still that service's to do, for those who are known.
+    // Requests that the pack refuses are still answered by that service for known clients.
     let by = |row: &Row| match (row.name, row.sunset) {
         ("a refused operation", _) => Own,
         (_, by) => by,
@@ -490,7 +491,7 @@ async fn what_nobody_knows_is_listed_for_the_operator_without_what_clients_write
         ]
     );
     assert!(!format!("{listed:?}").contains("secret"));
-    // A collection that the old service answers has its name; the ids below it have none.
+    // A collection that the old service answers is named; the ids below it are masked.
     told(gateway.address, &asked("GET /old/reports/daily-7", TOKEN)).await;
     told(gateway.address, &asked("GET /old/webhooks/secret-1", TOKEN)).await;
     let newest: Vec<String> = gateway.unknown.newest().into_iter().take(2).map(|call| call.path).collect();
@@ -530,7 +531,7 @@ async fn unknown_calls_are_listed_only_where_they_are_forwarded() {
     }
 }
 
-/// An old service that speaks another protocol once it is asked to, and a client that has asked.
+/// An old service that upgrades to another protocol on request, and a client that has requested it.
 async fn switching(limits: TunnelLimits) -> (Upstream, Gateway, Client) {
     let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: websocket\r\nsec-websocket-accept: x\r\n\r\n";
     let old = Upstream::start(vec![Act::Switch(head.into())]).await;
@@ -563,7 +564,7 @@ async fn a_connection_goes_over_to_another_protocol_and_bytes_pass_both_ways() {
         client.send(vec![b'a'; 100_000]).await;
         assert_eq!(client.bytes(100_000).await, vec![b'A'; 100_000]);
     }
-    // It ends with the client, and the request with it.
+    // It ends with the client, and so does the request.
     drop(client);
     old.closed(1).await;
     assert_eq!(gateway.stop().await.cut, 0);
@@ -580,7 +581,7 @@ async fn a_silent_tunnel_ends_and_so_does_one_whose_time_is_over() {
     }
 }
 
-/// A protocol that nobody asked for is none that the client could speak.
+/// A protocol without a request is not one that the client supports.
 #[tokio::test]
 async fn a_service_goes_over_to_no_protocol_but_one_that_it_was_asked_for() {
     for upgrade in ["upgrade: chat\r\n", "upgrade: websocket, chat\r\n", ""] {
@@ -592,7 +593,7 @@ async fn a_service_goes_over_to_no_protocol_but_one_that_it_was_asked_for() {
     }
 }
 
-/// Without it services that speak gRPC refuse a call, since their answers end with trailers.
+/// gRPC services refuse a call without it, because their answers end with trailers.
 #[tokio::test]
 async fn that_trailers_are_wanted_is_said_over_http2_too() {
     for wire in [Wire::Plain, Wire::Tls1, Wire::Tls2] {

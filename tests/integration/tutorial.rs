@@ -1,5 +1,5 @@
-//! The tutorial, as its reader follows it: files are written, commands are run by the real binary,
-//! and what the page says of their output is in it.
+//! The tutorial from a reader's view: its files are written, its commands run with the real binary,
+//! and the quoted output must be a part of the actual one.
 
 use std::path::Path;
 use std::process::Command;
@@ -89,7 +89,7 @@ fn a_draft_keeps_what_a_person_wrote_and_takes_what_is_new() {
     let manifest = folder.path().join("shop/pack.yaml");
     let written = std::fs::read_to_string(&manifest).expect("a manifest");
     std::fs::write(&manifest, written.replace("status: 501", "status: 503")).expect("it is written");
-    // The new side gets what was missing: the drafted lines change, the person's stay.
+    // The new side gets the missing parts: drafted lines change, lines of a person remain.
     let document = folder.path().join("shop-v2.yaml");
     let newer = std::fs::read_to_string(&document).expect("a document").replace(
         "        id: {type: string}\n",

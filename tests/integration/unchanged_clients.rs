@@ -1,7 +1,7 @@
-//! Clients that nobody has changed, step by step, and what `switchback report` says of the
-//! operations they use. Every step is taken twice from the same seed: at the service's own front,
-//! and at the gateway in front of the other version. How the two answers differ has to be what the
-//! report says of the operation; a step that it does not cover is a false sentence of it.
+//! Unchanged clients, step by step, compared with the statements of `switchback report` about their
+//! operations. Every step is performed twice from the same seed: at the service's own front, and at
+//! the gateway in front of the other version. The report must declare the differences of the two
+//! answers; a step that it does not cover is an error of the report.
 
 use crate::contract_walk::document::{Document, read_yaml};
 use crate::support::raw::{Answer, exchange};
@@ -28,7 +28,7 @@ async fn the_report_is_true_of_every_step_of_an_unchanged_v3_client() {
 
 const CLIENT_TOKEN: &str = "token-of-an-unchanged-client";
 
-/// Both services, and what stands before one of them.
+/// Both services, and the server in front of one of them.
 struct World {
     pack: std::sync::Arc<Pack>,
     side: SideId,
@@ -70,7 +70,7 @@ impl World {
         if self.side == SideId::OLD { &token.v2_token } else { &token.access_token }
     }
 
-    /// What the report says of an operation; none of a call that the contract does not have.
+    /// Returns the report of an operation; none for a call outside the contract.
     fn of(&self, line: &str) -> Option<&Value> {
         let key = route_of(&self.pack, self.side, line)?.operation.key.to_string();
         Some(self.report.iter().find(|one| one["operation"] == key.as_str()).expect("all are reported"))
@@ -99,7 +99,7 @@ async fn call(address: SocketAddr, token: &str, line: &str, body: Option<&str>) 
     exchange(address, request).await.expect("an answer")
 }
 
-/// Takes all steps of a client, and says which of them the report does not cover.
+/// Performs all steps of a client. Returns those that the report does not cover.
 async fn walk(side: SideId, steps_min: usize) {
     let world = World::new(side).await;
     let name = &world.pack.sides[usize::from(side.0)].name;
@@ -147,7 +147,7 @@ async fn walk(side: SideId, steps_min: usize) {
     assert!(missing.is_empty(), "no step calls {missing:?}");
 }
 
-/// How the answer of the gateway stands to the service's own.
+/// The relation between the answers of the gateway and of the service.
 enum Outcome {
     Equal,
     Missing,
@@ -156,8 +156,8 @@ enum Outcome {
     Differs(BTreeSet<String>),
 }
 
-/// What is wrong with a step: another outcome than it names, or one that the report does not cover.
-/// `of_gateway` are the texts for requests that their contract does not have.
+/// Returns the faults of a step: another outcome than expected, or one that the report does not
+/// cover. `of_gateway` are the texts for requests outside their contract.
 fn judge(
     of_gateway: &[String],
     step: &Value,

@@ -1,6 +1,5 @@
-//! Answers that are none: what a client hears where something other than the service stands at an
-//! upstream's address, and what the operator reads about it. Of every wrong answer the client gets
-//! an HTTP response, however large it is.
+//! Invalid answers: the client's view of an upstream address with a different server, and the
+//! messages for the operator. For every wrong answer of any size the client gets an HTTP response.
 
 use crate::support::program::Program;
 use crate::support::raw::{Act, Answer, Upstream, answer, exchange};
@@ -10,7 +9,7 @@ use tempfile::TempDir;
 
 const TOKEN: &str = "old-token-of-acme";
 
-/// Writes whose answer nobody reads, and one that has several calls; the status of each when it is done.
+/// Writes with unread answers, and one with several calls; the status of each after success.
 const WRITES: [(&str, &str, u16); 6] = [
     ("POST /v2/chats/1/messages", r#"{"text":"a"}"#, 201),
     ("POST /v2/chats/1/close", r#"{"sendFeedback":false}"#, 201),
@@ -64,7 +63,7 @@ async fn a_write_is_done_where_its_answer_is_json_or_nothing() {
     }
 }
 
-/// One reading and one write, whose answer nobody reads.
+/// One read, and one write with an unread answer.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_among_several_calls_is_done_where_its_answer_is_json_or_nothing() {
     let chat = Act::json(200, r#"{"id":1,"situation":"in_chat","agentId":7}"#);
@@ -81,8 +80,8 @@ async fn a_write_among_several_calls_is_done_where_its_answer_is_json_or_nothing
     assert!(gateway.ended().contains("calling PUT /chats/{id}/queue"));
 }
 
-/// What is not the object that a contract promises: as a reply that a step reads, nothing is made
-/// of it and nothing is written; as the answer of a pair, the client does not get it.
+/// A value other than the object of the contract: as a reply to a step, it is not used and no write
+/// happens; as the answer of a pair, the client does not get it.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_reading_that_is_not_what_its_contract_promises_is_a_broken_answer() {
     let replies = [(204, ""), (200, ""), (200, "null"), (200, " { } "), (200, "[]"), (206, r#"{"id":1}"#)];
@@ -110,8 +109,7 @@ async fn a_reading_that_is_not_what_its_contract_promises_is_a_broken_answer() {
     assert!(log.contains("an object without any of the members that its contract requires"), "{log}");
 }
 
-/// A reading without a member that its contract requires: a write that is made of it would clear
-/// what the service has.
+/// A read without a required member: a write that uses it would erase data of the service.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_is_not_made_of_a_reading_that_lacks_a_member_of_it() {
     let partial = r#"{"id":1,"name":"A"}"#;
@@ -121,7 +119,7 @@ async fn a_write_is_not_made_of_a_reading_that_lacks_a_member_of_it() {
     assert_eq!(got.status, 502, "{}", got.text());
     let got = gateway.ask("POST /v2/chats/1/situation", r#"{"situation":"wait_for_chat"}"#).await;
     assert_eq!(got.status, 502, "{}", got.text());
-    // Nothing is written of these: clients get what there is.
+    // No write depends on these: clients get the available members.
     for line in ["GET /v2/contacts/1", "GET /v2/agents/31"] {
         assert_eq!(gateway.ask(line, "").await.status, 200, "{line}");
     }
@@ -131,8 +129,8 @@ async fn a_write_is_not_made_of_a_reading_that_lacks_a_member_of_it() {
     assert!(log.contains("an object without `email`, which its contract requires"), "{log}");
 }
 
-/// A text beyond the bound of values that are read, in what a write is made of: the write passes it
-/// on, and takes it whole.
+/// A text beyond the bound of parsed values, as a part of a write: the write passes it on
+/// completely.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_write_that_is_made_of_a_reading_keeps_its_long_text() {
     let contact = |long: &str| {
@@ -155,7 +153,7 @@ async fn a_write_that_is_made_of_a_reading_keeps_its_long_text() {
     assert!(put.line().starts_with("PUT ") && body.contains(&long), "{} bytes", body.len());
 }
 
-/// `null` is no object: a route of several calls does not take it, and calls nothing.
+/// `null` is not an object: a route of several calls rejects it, and makes no call.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_body_that_is_null_is_refused_before_the_first_call() {
     let service = Upstream::start(vec![Act::json(200, "{}")]).await;
@@ -240,8 +238,8 @@ async fn an_error_of_the_service_is_the_clients_and_nobody_is_warned() {
     assert!(!log.contains("WARN"), "{log}");
 }
 
-/// What upstreams answer instead of a list of agents, of about so many bytes: wrong from the start,
-/// and wrong later.
+/// Answers of upstreams instead of a list of agents, of about this size: wrong from the start, and
+/// wrong later.
 fn wrong_answers(bytes: usize) -> Vec<(&'static str, Vec<u8>)> {
     let agent = |id: usize| format!(r#"{{"id":{id},"name":"{}"}}"#, "n".repeat(50));
     let count = bytes / agent(10_000).len();
@@ -273,7 +271,7 @@ async fn a_wrong_answer_is_a_502_whatever_its_size() {
         let mut early = 0;
         for what in answers.iter().flat_map(|(what, _)| [what; 2]) {
             let got = gateway.ask("GET /v2/agents", "").await;
-            // What is wrong in the middle of much is found when half of it has gone out.
+            // An error in the middle of a large body is found after half of it was sent.
             let is_early =
                 bytes < 100_000 || !["a member twice", "bad UTF-8", "too deep within"].contains(what);
             early += usize::from(is_early);
@@ -346,7 +344,8 @@ fn framed(body: &[u8], chunked: bool) -> Vec<u8> {
     all
 }
 
-/// The real program before a scripted service, with one client, whose calls go out with a fixed credential.
+/// The real program in front of a scripted service, with one client and a fixed credential for its
+/// calls.
 struct Gateway {
     program: Program,
     address: std::net::SocketAddr,
@@ -388,7 +387,7 @@ impl Gateway {
         exchange(self.address, request).await.unwrap_or_else(|| panic!("no answer to {line}"))
     }
 
-    /// Stops it, and gives what it logged.
+    /// Stops it, and returns its log.
     fn ended(self) -> String {
         self.program.signal("TERM");
         let (status, log) = self.program.ended();
@@ -429,8 +428,8 @@ async fn a_side_that_wants_the_token_in_several_fields_gets_it_in_all() {
     assert_eq!(seen[0].values("content-type"), ["application/json"]);
 }
 
-/// Nothing is known of what a forwarded request does, but what HTTP says of its method: a reading
-/// may be sent again.
+/// The effect of a forwarded request is unknown, except for the semantics of its method in HTTP: a
+/// read may be repeated.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_forwarded_reading_that_meets_a_lost_connection_is_sent_again() {
     for (line, fields, calls, status) in [

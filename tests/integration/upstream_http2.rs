@@ -1,5 +1,4 @@
-//! An upstream that speaks HTTP/2, frame by frame: what its frames say of a call decides whether
-//! the call is sent again.
+//! An upstream with HTTP/2, frame by frame: its frames determine whether a call is repeated.
 
 use crate::support::raw::{PATIENCE, exchange};
 use crate::support::serving::Serving;
@@ -10,14 +9,14 @@ use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What the upstream does with a call that it has read.
+/// The reaction of the upstream to a complete call.
 #[derive(Clone, Copy, Debug)]
 enum Act {
     /// 200 with an empty list.
     Answer,
     /// RST_STREAM with this code.
     Reset(u32),
-    /// GOAWAY with this code, whose last stream is the call's own, or the one before; then the end
+    /// GOAWAY with this code, and the call's own stream or the one before as the last; then the end
     /// of the connection.
     GoAway { code: u32, takes_call: bool },
     /// 200, and GOAWAY after this call: all others on the connection are not taken, as with servers
@@ -25,7 +24,7 @@ enum Act {
     AnswerAsLast,
     /// The end of the connection.
     Close,
-    /// Nothing more, to this call or to anything else on the connection, which stays open.
+    /// No further frames, for this call or any other on the connection, which remains open.
     FallSilent,
 }
 
@@ -232,7 +231,7 @@ async fn serve(
                         if let Act::AnswerAsLast = act {
                             let payload = [id.to_be_bytes(), NO_ERROR.to_be_bytes()].concat();
                             send(&mut stream, GOAWAY, 0, 0, &payload).await?;
-                            // What else comes is read, so that nothing that was sent is lost, and dropped.
+                            // Other frames are read and discarded, so that no sent data is lost.
                             return tokio::io::copy(&mut stream, &mut tokio::io::sink()).await.map(drop);
                         }
                     }

@@ -1,6 +1,6 @@
-//! The gateway before servers that production puts before a service: nginx, HAProxy and Envoy, each
-//! in plain HTTP/1.1, in TLS with HTTP/1.1 and in TLS with HTTP/2. Whatever stands between must
-//! make no difference, and no write may be lost or done twice.
+//! The gateway in front of common servers of production: nginx, HAProxy and Envoy, each in plain
+//! HTTP/1.1, in TLS with HTTP/1.1 and in TLS with HTTP/2. The server in between must make no
+//! difference, and no write may be lost or done twice.
 
 use crate::support::peers::{Kind, Peer, Wire};
 use crate::support::raw::{Answer, Client};
@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use switchback_sandbox::{Options, Sandbox};
 
-/// Calls of all kinds, and what they answer: status, and the body of readings.
+/// Calls of all kinds with their answers: status, and the body of reads.
 const CALLS: &[(&str, &str)] = &[
     ("GET /v2/agents", ""),
     ("GET /v2/agents/203", ""),
@@ -57,8 +57,8 @@ async fn unchanged_behind(kind: Kind) {
     }
 }
 
-/// nginx ends a connection after so many requests, by GOAWAY over HTTP/2; what it did not take is
-/// for another one.
+/// nginx ends a connection after a number of requests, by GOAWAY over HTTP/2; unprocessed requests
+/// need another connection.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn writes_outlive_connections_that_nginx_ends() {
     // With as few as one, calls that are turned away meet others on each connection that follows.
@@ -144,7 +144,7 @@ fn token(sandbox: &Sandbox) -> String {
     sandbox.credentials().account("administrator").expect("every sandbox has one").v2_token.clone()
 }
 
-/// A gateway whose v3 service stands behind a server, and whose authorization server does not.
+/// A gateway with a server in front of its v3 service, but not of its authorization server.
 async fn before(peer: &Peer, sandbox: &Sandbox) -> Serving {
     let account = sandbox.credentials().account("administrator").expect("every sandbox has one");
     let connected = serving::connected(sandbox, &[Enrolled { account, company: None }]);
@@ -156,7 +156,7 @@ async fn all_answers(address: SocketAddr, token: &str) -> Vec<(u16, String)> {
     let mut answers = Vec::new();
     for (line, body) in CALLS {
         let answer = ask(&mut client, line, body, token).await;
-        // What a write answers holds moments of its own.
+        // The answer to a write contains times.
         let is_reading = line.starts_with("GET");
         answers.push((answer.status, if is_reading { answer.text() } else { String::new() }));
     }

@@ -1,6 +1,6 @@
-//! Nothing outside the sandbox knows the service that the first pack is about: no name of a field
-//! or parameter and no part of a path of its two contracts stands anywhere under `src` or `crates`,
-//! as a word of its own, be it in code, texts, comments or tests.
+//! The sandbox alone knows the first pack's service: no field name, parameter name or path segment
+//! of its two contracts occurs under `src` or `crates` as a separate word, in code, texts, comments
+//! or tests.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,8 +9,8 @@ use switchback_compiler::diagnostic::{Findings, Sources};
 use switchback_compiler::yaml::{self, Kind, Node};
 
 /// Names of the contracts that are words of English, of HTTP, of JSON or of this program's own
-/// trade. Each of them may stand in the engine for something else. Nothing joined out of several
-/// words belongs here, since that is nobody's but the service's.
+/// domain. Each of them may denote something else in the engine. Compound names do not belong here,
+/// because they are specific to the service.
 const ORDINARY: &[&str] = &[
     // English, as sentences and identifiers have it.
     "active",
@@ -39,7 +39,7 @@ const ORDINARY: &[&str] = &[
     "type",
     "unread",
     "value",
-    // HTTP, its messages, and what tools record of them.
+    // HTTP, its messages, and the records of tools about them.
     "address",
     "body",
     "close",
@@ -72,7 +72,7 @@ const ORDINARY: &[&str] = &[
     "login",
 ];
 
-/// Names that must be looked for, or the test has lost its teeth.
+/// Names that must be in the search; without them the test would verify nothing.
 const TELLING: &[&str] = &[
     "isInternal",
     "is_internal",
@@ -84,7 +84,7 @@ const TELLING: &[&str] = &[
     "contacts",
 ];
 
-/// Tests that replay what was recorded of the first pack's service, and so must name it.
+/// Tests that replay recordings of the first pack's service, and so must name it.
 const OF_THE_FIRST_PACK: &[&str] = &["src/replay/tests.rs"];
 
 #[test]
@@ -120,8 +120,8 @@ fn no_word_of_the_first_packs_service_stands_in_the_engine() {
     assert!(found.is_empty(), "words of the service outside the sandbox:\n{}", found.join("\n"));
 }
 
-/// The words of a line, as identifiers are. The names of the pack's files are none: it is built
-/// into the program by them.
+/// Returns the words of a line, as identifiers. The names of the pack's files are excluded, because
+/// the program includes them.
 fn words(line: &str) -> impl Iterator<Item = &str> {
     let is_name_of_file =
         |rest: &str| rest.starts_with(".map.yaml") || rest.starts_with(".examples.map.yaml");
@@ -164,7 +164,7 @@ fn collect_words(node: &Node, words: &mut BTreeSet<String>) {
     match &node.kind {
         Kind::Seq(items) => items.iter().for_each(|item| collect_words(item, words)),
         Kind::Map(entries) => {
-            // What says where it stands is a parameter. Those in headers are HTTP's.
+            // An object with a place is a parameter. Parameters in headers are HTTP's.
             let place = node.get("in").and_then(Node::as_str);
             for (key, value) in entries {
                 match (key.name.as_str(), value.as_map()) {

@@ -1,5 +1,6 @@
-//! What must hold afterwards: what clients were told against what the service knows, what replicas
-//! show against what nobody may see, what the gate did, and how memory went.
+//! The invariants at the end: the answers to clients in comparison with the service's state, the
+//! output of replicas in comparison with the secrets, the decisions of the gate, and the growth of
+//! memory.
 
 use crate::Args;
 use crate::disturb::Disturbed;
@@ -14,7 +15,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use switchback_sandbox::Sandbox;
 
-/// What all of it comes to.
+/// The result.
 pub struct Verdict {
     notes: Vec<String>,
     wrong: Vec<String>,
@@ -44,7 +45,7 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// All that the checks look at.
+/// The data for all checks.
 pub struct Seen<'s> {
     pub setting: &'s Setting,
     pub service: &'s Sandbox,
@@ -139,7 +140,7 @@ async fn is_served(seen: &Seen<'_>, replica: &Replica, client: &Client) -> bool 
     false
 }
 
-/// What was acknowledged is there once, what was not at most once, and it is from whom it was.
+/// An acknowledged write exists once, another one at most once, and each belongs to its client.
 async fn effects(seen: &Seen<'_>, verdict: &mut Verdict) {
     let (service, setting) = (seen.service.address(), seen.setting);
     let mut found: HashMap<String, Vec<Option<i64>>> = HashMap::new();
@@ -253,7 +254,7 @@ async fn city(seen: &Seen<'_>, client: &Client) -> Result<String, String> {
     Err(format!("no token is good for the contact of {}", client.name))
 }
 
-/// Both sides are the same service: nothing may ever be rolled back.
+/// Both sides are the same service, so no rollback may occur.
 async fn gate(seen: &Seen<'_>, verdict: &mut Verdict) {
     let transitions = seen.replicas[0].json(seen.setting, "/api/phases/transitions").await;
     let transitions = transitions.as_array().cloned().unwrap_or_default();
@@ -293,7 +294,7 @@ async fn gate(seen: &Seen<'_>, verdict: &mut Verdict) {
     }
 }
 
-/// Whatever is shown of secrets, and of what customers wrote.
+/// Searches all output for secrets and for texts of customers.
 async fn leaks(seen: &Seen<'_>, verdict: &mut Verdict) {
     let mut secrets: Vec<(String, String)> = vec![
         ("the admin token".to_owned(), ADMIN_TOKEN.to_owned()),
@@ -386,7 +387,7 @@ async fn tables(setting: &Setting) -> Result<Vec<(String, String)>, sqlx::Error>
 fn memory(args: &Args, seen: &Seen<'_>, verdict: &mut Verdict) {
     for replica in seen.replicas {
         if let Some(folder) = &args.keep {
-            // A sample that cannot be kept is no reason to lose the verdict.
+            // A sample that cannot be stored must not prevent the verdict.
             let _ = std::fs::write(folder.join(format!("{}-memory.csv", replica.name)), replica.samples());
         }
         let Some((life, slope)) = replica.growth(args.warm_up) else {
@@ -403,7 +404,7 @@ fn memory(args: &Args, seen: &Seen<'_>, verdict: &mut Verdict) {
             slope.samples,
             hours * 60.0
         );
-        // A short life is all beginning; it says nothing about an hour.
+        // A short life is dominated by its start, and is not informative for an hour.
         let is_short = hours < 0.25;
         match slope.low > 0.0 && !is_short && args.minutes >= 20.0 {
             true => verdict.wrong.push(format!("{said}: it grows")),

@@ -1,5 +1,5 @@
-//! What happens on a clock while clients are at work: access tokens end, the store stalls, replicas
-//! reload, and one is told to end and begins anew.
+//! Disturbances on a schedule while clients are active: access tokens expire, the store stalls,
+//! replicas reload, and one is stopped and restarted.
 
 use crate::Args;
 use crate::load::Book;
@@ -11,10 +11,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use tokio::task::JoinHandle;
 
-/// How often access tokens end. Not hurried: whoever ends them every few seconds asks for something else.
+/// Interval of the expiry of access tokens. It is not scaled, because expiry every few seconds
+/// would test something else.
 const EXPIRE_EVERY: Duration = Duration::from_secs(60);
 
-/// What was done, and what went wrong with it.
+/// The performed disturbances, and their failures.
 #[derive(Default)]
 pub struct Disturbed {
     pub expired: u64,
@@ -31,7 +32,7 @@ fn noted(shared: &Shared, note: impl FnOnce(&mut Disturbed)) {
     note(&mut shared.lock().unwrap_or_else(PoisonError::into_inner));
 }
 
-/// Begins; what was done is known when the time is over.
+/// Starts; the result is available at the end.
 pub fn start(
     args: &Args,
     setting: &Arc<Setting>,
@@ -59,7 +60,7 @@ async fn next(every: Duration, until: Instant) -> bool {
     !is_over
 }
 
-/// All access tokens end at once, whatever was promised of their life.
+/// Expires all access tokens at once, regardless of their lifetime.
 async fn expire(every: Duration, setting: &Setting, service: SocketAddr, shared: &Shared, until: Instant) {
     while next(every, until).await {
         let url = format!("http://{service}/_sandbox/tokens/expire");
@@ -72,7 +73,7 @@ async fn expire(every: Duration, setting: &Setting, service: SocketAddr, shared:
     }
 }
 
-/// Nobody can read or write any table for a while.
+/// Locks all tables for a while.
 async fn stall(every: Duration, length: Duration, setting: &Setting, shared: &Shared, until: Instant) {
     while next(every, until).await {
         match stalled(setting, length).await {
@@ -138,7 +139,7 @@ async fn end(args: &Args, setting: &Setting, replicas: &[Arc<Replica>; 2], share
     }
 }
 
-/// Looks at the memory of replicas, and says once a minute how it goes.
+/// Samples the memory of replicas, and prints the progress once a minute.
 pub async fn watch(replicas: [Arc<Replica>; 2], book: Arc<Book>, until: Instant) {
     let (every, began) = (Duration::from_secs(5), Instant::now());
     let mut said = 0;

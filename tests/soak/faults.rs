@@ -1,7 +1,7 @@
 //! A proxy in front of the services that resets connections: one share of the calls before the
-//! service sees them, one after it did its work and before anything of the answer is passed on, one
-//! in the middle of the answer. It knows as much of HTTP as it takes to tell where a call begins,
-//! and remembers which tokens went by: none of them may be found anywhere.
+//! service receives them, one after its work and before the answer, one within the answer. It
+//! parses HTTP only as far as needed for the start of a call, and records the tokens of calls,
+//! which must not appear anywhere.
 
 use std::collections::HashSet;
 use std::net::SocketAddr;
@@ -25,15 +25,15 @@ struct Shared {
     tokens: Mutex<HashSet<String>>,
 }
 
-/// What happens to a call.
+/// The fault of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Passed,
     /// The service never sees it.
     Lost,
-    /// The service answers, and nobody hears it.
+    /// The service answers, but the answer is lost.
     Unheard,
-    /// Half of what comes first is passed on.
+    /// Half of the first data is forwarded.
     Cut,
 }
 
@@ -55,7 +55,7 @@ impl Proxy {
             while let Ok((client, _)) = listener.accept().await {
                 let shared = Arc::clone(&accepting);
                 tokio::spawn(async move {
-                    // A broken connection is what this is for.
+                    // Broken connections are the purpose.
                     let _ = shared.pass(client).await;
                 });
             }
@@ -63,12 +63,12 @@ impl Proxy {
         Proxy { address, shared }
     }
 
-    /// Calls that came, and those of them that were reset.
+    /// Received calls, and those that were reset.
     pub fn counts(&self) -> (u64, u64) {
         (self.shared.calls.load(Relaxed), self.shared.reset.load(Relaxed))
     }
 
-    /// All tokens that calls came with.
+    /// All tokens of calls.
     pub fn tokens(&self) -> HashSet<String> {
         self.shared.tokens.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }

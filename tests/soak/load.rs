@@ -1,6 +1,6 @@
-//! What clients do: each reads and writes what is its own, in a mix, at a bounded rate, over both
-//! replicas. What they were told is kept, so that it can be held against what the service knows
-//! afterwards.
+//! The activity of clients: each reads and writes its own records, in a mix, at a bounded rate,
+//! over both replicas. Their answers are recorded for a comparison with the service's state at the
+//! end.
 
 use crate::Args;
 use crate::replicas::{Setting, V3_TOKEN};
@@ -17,7 +17,7 @@ use tokio::task::JoinSet;
 /// Requests at one time; beyond it a tick passes without one.
 const IN_FLIGHT_MAX: usize = 64;
 
-/// Someone who is enrolled, and what is his.
+/// An enrolled client with its records.
 pub struct Client {
     pub name: &'static str,
     pub agent: i64,
@@ -29,7 +29,7 @@ pub struct Client {
     pub contact: i64,
     /// Ids of his company's things lie above or below this.
     is_second: bool,
-    /// One edit after the other, or nobody could say which was the last.
+    /// One edit after another, so that the last one is known.
     editing: tokio::sync::Mutex<()>,
 }
 
@@ -42,7 +42,7 @@ impl Client {
     }
 }
 
-/// What a client knows of a write.
+/// A client's knowledge of a write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Told {
     Done,
@@ -68,7 +68,7 @@ pub enum Kind {
     Edit,
 }
 
-/// All that clients were told.
+/// All answers to clients.
 pub struct Book {
     pub clients: Vec<Client>,
     inner: Mutex<Inner>,
@@ -187,7 +187,7 @@ pub fn number(value: &Value) -> Option<i64> {
     value.as_i64().or_else(|| value.as_str()?.parse().ok())
 }
 
-/// Asks the service itself, as a client of v2.
+/// Calls the service directly, as a client of v2.
 pub async fn own(
     setting: &Setting,
     service: SocketAddr,
@@ -251,7 +251,7 @@ impl Load {
         Load { setting: Arc::clone(setting), book: Arc::clone(book), addresses, gap, seed }
     }
 
-    /// Asks until then, and waits for the last answers.
+    /// Sends requests until then, and waits for the last answers.
     pub async fn run(self, until: Instant) {
         let mut dice = fastrand::Rng::with_seed(self.seed);
         let mut ticks = tokio::time::interval(self.gap);
@@ -277,7 +277,7 @@ impl Load {
         asking.join_all().await;
     }
 
-    /// What is asked next.
+    /// Returns the next request.
     fn asked(&self, dice: &mut fastrand::Rng) -> Asked {
         let at = dice.usize(..self.book.clients.len());
         let client = &self.book.clients[at];
@@ -343,7 +343,7 @@ impl Load {
         };
         let began = Instant::now();
         let mut outcome = self.send(&asked, client, self.addresses[first]).await;
-        // Nothing was sent where no connection came about: one of two replicas may be ending.
+        // Without a connection, no request was sent: one of two replicas may be stopping.
         if outcome.as_ref().is_err_and(reqwest::Error::is_connect) {
             outcome = self.send(&asked, client, self.addresses[1 - first]).await;
         }
@@ -389,7 +389,7 @@ impl Load {
     }
 }
 
-/// What is wrong with an answer: a refusal of what is right, or something of another company.
+/// Returns the fault of an answer: a refusal of a valid request, or a record of another company.
 fn wrong(client: &Client, asked: &Asked, status: StatusCode, text: &str) -> Option<String> {
     let (name, what, path) = (client.name, asked.what, &asked.path);
     if !(status.is_success() || status.is_server_error()) || status == StatusCode::NOT_IMPLEMENTED {

@@ -1,16 +1,16 @@
-//! A long run of everything at once, by hand: two replicas on one PostgreSQL between clients of
-//! both versions and a sandbox that is both services, behind proxies that reset one call in twenty.
-//! Access tokens end every minute, the store stalls, replicas reload, and one of them is told to
-//! end every five minutes. At the end: was anything doubled, lost, crossed between clients or
-//! leaked, did the gate roll back what is equal, and does memory grow?
+//! A long run of all features at once, started by hand: two replicas on one PostgreSQL between
+//! clients of both versions and a sandbox that is both services, behind proxies that reset one call
+//! in twenty. Access tokens expire every minute, the store stalls, replicas reload, and one of them
+//! is stopped every five minutes. Checks at the end: was a write doubled, lost, mixed up between
+//! clients or leaked, did the gate roll back equal operations, and does memory grow?
 //!
 //! ```console
 //! $ cargo test --release --test soak -- --minutes 60 --rate 20 --seed 7
 //! ```
 //!
-//! The last line is the verdict; the exit code is 0 when nothing was wrong, 1 when something was, 2
-//! when it could not be run. The seed is printed: it makes load, faults and data, though not the
-//! order in which two processes meet.
+//! The last line is the verdict; the exit code is 0 without faults, 1 with faults, 2 if it could
+//! not run. The seed is printed: it determines load, faults and data, though not the order of
+//! events in two processes.
 //!
 //! | Room | What lives there |
 //! |---|---|
@@ -55,31 +55,31 @@ pub struct Args {
     /// Share of calls to either service that are reset
     #[arg(long, default_value_t = 0.05)]
     resets: f64,
-    /// How many times faster what happens on a clock comes, but for the end of tokens: 10 ends a
-    /// replica every 30 seconds
+    /// Factor by which scheduled disturbances are accelerated, except the expiry of tokens: 10
+    /// stops a replica every 30 seconds
     #[arg(long, default_value_t = 1.0)]
     hurry: f64,
     /// Minutes of a replica's life that are not counted when its memory is judged; without it, the
     /// first quarter
     #[arg(long)]
     warm_up: Option<f64>,
-    /// Which replicas are told to end: `second` keeps the first alive, so that its memory is seen
+    /// The replicas to stop: `second` leaves the first one running, so that its memory is sampled
     /// over the whole run
     #[arg(long, default_value = "second", value_parser = ["second", "both", "none"])]
     ends: String,
     /// The gateway's program; the one of this build without it
     #[arg(long, env = "SWITCHBACK")]
     program: Option<String>,
-    /// Where logs, evidence and exports are kept; a temporary folder without it
+    /// Folder for logs, evidence and exports; a temporary one if absent
     #[arg(long)]
     keep: Option<std::path::PathBuf>,
-    /// Ignored: what `cargo test` gives to every test program
+    /// Ignored: `cargo test` passes it to every test program
     #[arg(long, hide = true)]
     nocapture: bool,
 }
 
 impl Args {
-    /// How long until something on a clock comes again.
+    /// Returns the interval of a scheduled disturbance.
     fn every(&self, seconds: f64) -> Duration {
         Duration::from_secs_f64((seconds / self.hurry).max(0.5))
     }

@@ -1,6 +1,5 @@
-//! The gateways as an operator runs them: processes of one configuration on one PostgreSQL. Their
-//! logs go to files, one per life, and everything that they show is kept, to be searched for what
-//! must not be in it.
+//! The gateways in production form: processes of one configuration on one PostgreSQL. Their logs
+//! are files, one per life, and all of their output is stored, in order to be searched for secrets.
 
 use crate::Args;
 use crate::slope::Slope;
@@ -20,16 +19,16 @@ const PATIENCE: Duration = Duration::from_secs(90);
 pub const ADMIN_TOKEN: &str = "admin-token-canary-of-the-soak";
 pub const V3_TOKEN: &str = "v3-token-canary-of-the-soak";
 
-/// What all replicas have in common.
+/// The common properties of all replicas.
 pub struct Setting {
     pub folder: PathBuf,
     pub key: String,
     pub store: String,
     pub http: reqwest::Client,
-    /// A text that customers write, and nobody may read elsewhere.
+    /// A text of customers, which must not appear elsewhere.
     pub canary: String,
     program: String,
-    /// Removes the folder, unless it is to be kept.
+    /// Removes the folder, unless it should be retained.
     _folder: Option<tempfile::TempDir>,
     configuration: String,
 }
@@ -108,7 +107,7 @@ pub struct Replica {
     pub admin: SocketAddr,
     file: PathBuf,
     life: Mutex<Life>,
-    /// What was seen of its memory: life, seconds since that began, bytes.
+    /// Samples of its memory: life, seconds since its start, bytes.
     pub memory: Mutex<Vec<(u32, f64, f64)>>,
 }
 
@@ -137,7 +136,7 @@ impl Replica {
         Ok(replica)
     }
 
-    /// Begins a life; returns when the replica says that it is ready.
+    /// Starts a life. Returns when the replica reports that it is ready.
     pub async fn begin(&self, setting: &Setting) -> Result<(), String> {
         let number = self.life().number + 1;
         let log = setting.folder.join(format!("{}-{number}.log", self.name));
@@ -173,7 +172,7 @@ impl Replica {
         Err(format!("replica {} is not ready after {PATIENCE:?}", self.name))
     }
 
-    /// Tells it to end, as a service manager does, and waits. Gives how long it took.
+    /// Stops it with a signal, as a service manager does, and waits. Returns the duration.
     pub async fn end(&self) -> Result<Duration, String> {
         let (child, pid) = {
             let mut life = self.life();
@@ -202,7 +201,7 @@ impl Replica {
         Some(format!("replica {} ended by itself: {status}", self.name))
     }
 
-    /// Asks the admin port.
+    /// Calls the admin port.
     pub async fn admin(&self, setting: &Setting, path: &str) -> Option<String> {
         let asked = setting
             .http
@@ -221,11 +220,11 @@ impl Replica {
 
     pub async fn reload(&self, setting: &Setting) {
         let url = format!("http://{}/api/reload", self.admin);
-        // Refused while it ends, and that is all the same here.
+        // Refused while it stops, which is acceptable here.
         let _ = setting.http.post(url).bearer_auth(ADMIN_TOKEN).json(&serde_json::json!({})).send().await;
     }
 
-    /// Changes the configuration file, in nothing that matters.
+    /// Changes the configuration file, without an effect.
     pub fn touch(&self, number: u64) {
         let text = std::fs::read_to_string(&self.file).unwrap_or_default();
         let kept: Vec<&str> = text.lines().filter(|line| !line.starts_with("# change")).collect();
@@ -277,8 +276,8 @@ impl Drop for Replica {
     }
 }
 
-/// Bytes of memory that a process has asked for. Pages of its program are not among them: the
-/// kernel brings those in and takes them away as it likes.
+/// Returns the anonymous memory of a process in bytes. It excludes pages of its program, which the
+/// kernel loads and discards at will.
 fn anonymous(pid: u32) -> Option<u64> {
     let status = std::fs::read_to_string(Path::new("/proc").join(pid.to_string()).join("status")).ok()?;
     let line = status.lines().find(|line| line.starts_with("RssAnon:"))?;

@@ -14,7 +14,7 @@ pub struct Slope {
 /// Quantile of the normal distribution for 95 %, both sides.
 const NORMAL_95: f64 = 1.959_963_984_540_054;
 
-/// The line through these points; none for fewer than 20, which say nothing.
+/// Returns the line through these points; none for fewer than 20, which are not significant.
 pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     if points.len() < 20 {
         return None;
@@ -24,7 +24,7 @@ pub fn slope(points: &[(f64, f64)]) -> Option<Slope> {
     let (mean_x, mean_y) = (mean(|point| point.0), mean(|point| point.1));
     let spread: f64 = points.iter().map(|(x, _)| (x - mean_x).powi(2)).sum();
     let slope = points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y)).sum::<f64>() / spread;
-    // What each sample pulls the slope by.
+    // The weight of each sample in the slope.
     let pull: Vec<f64> =
         points.iter().map(|(x, y)| (x - mean_x) * (y - mean_y - slope * (x - mean_x))).collect();
     let reach = (points.len() / 10).max(1);

@@ -27,7 +27,7 @@ pub struct Operation {
     spec: Value,
 }
 
-/// What came back.
+/// The answer.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -84,7 +84,7 @@ impl Document {
         found.unwrap_or_else(|| panic!("{} has no operation {key}", self.side))
     }
 
-    /// The header that carries the token, as the contract's first security scheme says.
+    /// Returns the header of the token, by the contract's first security scheme.
     pub fn token_header(&self) -> &str {
         let schemes = object(&self.root["components"]["securitySchemes"]);
         schemes.values().next().and_then(|scheme| scheme["name"].as_str()).unwrap_or("Authorization")
@@ -107,8 +107,8 @@ impl Document {
         self.parameters(operation, "path").map(|one| (name(one), text(&one["example"]))).collect()
     }
 
-    /// The first example of a request body, and the schema of its object; nothing where the
-    /// operation takes none.
+    /// Returns the first example of a request body, and the schema of its object; `None` for an
+    /// operation without a body.
     pub fn body_example<'a>(&'a self, operation: &'a Operation) -> Option<(&'a Value, &'a Value)> {
         let media = operation.spec.pointer("/requestBody/content/application~1json")?;
         let example = match &media["examples"] {
@@ -144,7 +144,7 @@ impl Document {
             .collect()
     }
 
-    /// What is wrong with an answer of an operation by this contract; empty for nothing.
+    /// Returns the violations of an operation's answer against this contract.
     pub fn faults(&self, operation: &Operation, answer: &Answer) -> Vec<String> {
         let Some(response) = operation.spec["responses"].get(answer.status.as_str()) else {
             return vec![format!("status {} is not in the contract", answer.status)];

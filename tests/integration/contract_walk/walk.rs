@@ -10,14 +10,14 @@ use hyper_util::rt::TokioExecutor;
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_sandbox::{Options, Sandbox};
 
-/// An id that names nothing in any seed.
+/// An id that does not exist in any seed.
 pub const NOBODY: &str = "999999999";
 
-/// A call of an operation, complete: what a test wants otherwise it changes.
+/// A complete call of an operation, which a test can modify.
 #[derive(Clone, Debug)]
 pub struct Call {
     pub method: Method,
-    /// What stands between the version and the path: nothing, or `/companies/{id}`.
+    /// The path between version and operation: empty, or `/companies/{id}`.
     pub prefix: String,
     pub template: String,
     pub variables: BTreeMap<String, String>,
@@ -27,7 +27,7 @@ pub struct Call {
     pub body: Option<Vec<u8>>,
 }
 
-/// A sandbox, its contracts, and what was seen of them so far.
+/// A sandbox, its contracts, and the recorded answers.
 pub struct Walk {
     pub sandbox: Sandbox,
     client: Client<HttpConnector, Full<Bytes>>,
@@ -77,7 +77,7 @@ impl Walk {
         }
     }
 
-    /// Calls an operation, judges the answer and remembers what was seen.
+    /// Calls an operation, judges the answer and records it.
     pub async fn call(&mut self, document: &Document, operation: &Operation, call: &Call) -> Answer {
         let answer = self.send(document, call).await;
         let told = format!("{} {operation} with {}", document.side, call.target(document.side));
@@ -153,7 +153,7 @@ impl Walk {
         self.faults.push(fault);
     }
 
-    /// What is wrong so far.
+    /// Returns the violations so far.
     pub fn faults(&self) -> &[String] {
         &self.faults
     }
@@ -173,7 +173,7 @@ impl Walk {
             .any(|s| self.has_seen(document, operation, *s))
     }
 
-    /// Takes over what another walk saw.
+    /// Merges the records of another walk.
     pub fn join(&mut self, other: Walk) {
         self.faults.extend(other.faults);
         self.seen.extend(other.seen);

@@ -1,5 +1,5 @@
-//! Routes of several calls with a bound: writes for each element, readings for each element, and
-//! pages. The called service is a store, so that a test sees what was written.
+//! Routes of several calls with a bound: writes for each element, reads for each element, and
+//! pages. The called service is a store, so that a test can inspect the written data.
 
 use super::judge::{Answered, Asked, Judge};
 use super::services::{Ended, asked, run};
@@ -25,7 +25,7 @@ struct Bounded {
     kind: Kind,
     upto: usize,
     beyond: &'static str,
-    /// `maxItems` of the list whose elements are called for.
+    /// `maxItems` of the list that has a call for each element.
     most: Option<usize>,
     /// Elements of one page, and the number of the first page.
     page: (usize, usize),
@@ -71,7 +71,7 @@ impl Bounded {
 
     fn documents(&self) -> [Value; 2] {
         let answer = |schema: Value| json!({"200": {"description": "it", "content": {"application/json": {"schema": schema}}}});
-        // With errors of this status besides.
+        // Also with errors of this status.
         let answer_or = |schema: Value, status: &str| {
             let mut answers = answer(schema);
             answers[status] = json!({"description": "an error", "content": {"application/json": {"schema": {"type": "object", "required": ["message"], "properties": {"message": {"type": "string"}}}}}});
@@ -148,7 +148,7 @@ impl Bounded {
         format!("{head}{body}{reasons}")
     }
 
-    /// The compiled pack: with the verdict that the compiler wants to read. None where it takes none.
+    /// Returns the compiled pack with its verdict, or `None` if the compiler rejects it.
     fn compiled(&self) -> Result<Arc<Pack>, String> {
         let (size, first) = self.page;
         let manifest = format!(
@@ -224,7 +224,7 @@ impl Store {
     }
 }
 
-/// What does not hold for one list of elements.
+/// Returns the violated laws for one list of elements.
 fn fault(bounded: &Bounded, pack: &Arc<Pack>, store: &mut Store) -> Option<String> {
     let documents = bounded.documents();
     let judge = Judge::new(&documents[0]);
@@ -306,8 +306,8 @@ fn fault(bounded: &Bounded, pack: &Arc<Pack>, store: &mut Store) -> Option<Strin
     }
 }
 
-/// Writes for each element are made for all of them or for none, and a list that ends at a bound is
-/// never called whole. The campaign: `SWITCHBACK_DRAWN_PACKS=2000`.
+/// Writes for each element happen for all of them or for none, and a list that ends at a bound
+/// never counts as complete. The campaign: `SWITCHBACK_DRAWN_PACKS=2000`.
 #[test]
 fn beyond_a_bound_nothing_is_written_and_nothing_is_called_complete() {
     let setting =

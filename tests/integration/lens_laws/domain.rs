@@ -1,5 +1,5 @@
-//! What an op does to the values it reads: which objects it takes apart, and which values its
-//! conversions take, so that values are generated that mean something on both sides.
+//! The effect of an op on its values: the mapped objects, and the values that its conversions
+//! accept, so that generated values are meaningful on both sides.
 
 use crate::support::values::{Spot, below, integer, text};
 use proptest::prelude::*;
@@ -12,25 +12,25 @@ use switchback_plan::{
     AttemptOp, Captured, Close, CloseFrom, MemberAction, ObjectOp, Others, SideId, ValueOp,
 };
 
-/// What an op reads, by path.
+/// The domain of an op, by path.
 #[derive(Debug, Default)]
 pub struct Reading {
     taken_apart: BTreeSet<String>,
-    /// Objects of those that keep what nothing names.
+    /// Objects that preserve undeclared members.
     keeping: BTreeSet<String>,
     conversions: BTreeMap<String, Conversion>,
-    /// Members that are left out by no value with an inverse: their absence is written as a
-    /// default, which comes back, or is that of a choice which must be made.
+    /// Members that every value with an inverse has: their absence becomes a default, which
+    /// returns, or belongs to a choice that must be made.
     needed: BTreeSet<String>,
-    /// Objects that may be turned away as a whole, and the op that does.
+    /// Objects that may be rejected as a whole, and the responsible op.
     attempts: BTreeMap<String, Arc<AttemptOp>>,
     /// Places that share a counterpart: one of them is there.
     choices: Vec<Vec<String>>,
     /// Lists of which exactly one element is taken.
     single: BTreeSet<String>,
-    /// Places where an op leads back to one around it, each with the place where that stands.
+    /// Places of recursion, each with the place of the enclosing op.
     again: Vec<(String, String)>,
-    /// The ops around what is being read, by their addresses, each with its place.
+    /// The enclosing ops, by their addresses, each with its place.
     around: Vec<(*const (), String)>,
 }
 
@@ -41,7 +41,7 @@ impl Reading {
         reading
     }
 
-    /// The place that a path stands for: what leads back to an op around it is read as it is there.
+    /// Returns the place for a path: a recursive op is read like the enclosing one.
     pub fn home(&self, path: &str) -> String {
         let mut home = path.to_owned();
         let within = |path: &str| {
@@ -72,7 +72,7 @@ impl Reading {
         self.taken_apart.contains(&self.home(path))
     }
 
-    /// Whether the object at a path loses what nothing names.
+    /// Returns whether the object at a path loses undeclared members.
     pub fn loses_others(&self, path: &str) -> bool {
         self.is_taken_apart(path) && !self.keeping.contains(&self.home(path))
     }
@@ -93,7 +93,7 @@ impl Reading {
         self.single.contains(&self.home(path))
     }
 
-    /// Whether this value at a path is one that the op there turns away as a whole.
+    /// Returns whether the op at a path rejects this value as a whole.
     pub fn turns_away(&self, path: &str, value: &Value) -> bool {
         let settings = Settings::default();
         self.attempts.get(&self.home(path)).is_some_and(|attempt| {
@@ -121,7 +121,7 @@ impl Reading {
         self.choices.iter().filter_map(|places| places.iter().map(below).collect()).collect()
     }
 
-    /// Whether a value leaves its counterpart out, so that over an old value nothing is said.
+    /// Returns whether a value omits its counterpart, so that an old value is not changed.
     pub fn is_silent(&self, path: &str, value: Option<&Value>) -> bool {
         let nothing = |conversion: &Conversion| {
             matches!(conversion.kind, ConversionKind::AbsentToNull) && value.is_some_and(Value::is_null)
@@ -206,7 +206,7 @@ impl Reading {
     fn close(&mut self, close: &Close, op: &ObjectOp, path: &str) {
         match &close.from {
             CloseFrom::Object(inner) => {
-                // Without what it needs, the object is left out and what else would be in it is not seen.
+                // Without a required member, the object is omitted and its other members are not visible.
                 let needed =
                     inner.iter().filter(|close| close.needed).flat_map(|close| places(close, op, path));
                 self.needed.extend(needed.collect::<Vec<_>>());
@@ -274,7 +274,8 @@ fn converts_absence(op: &ValueOp) -> bool {
     matches!(op, ValueOp::Convert(Conversion { kind: ConversionKind::AbsentToNull, .. }))
 }
 
-/// What a conversion takes, as far as it gives the same back: of the values of a place, `some` without null.
+/// Returns the values with an inverse that a conversion accepts: of the values of a place, `some`
+/// without null.
 fn domain(
     conversion: &Conversion,
     plain: BoxedStrategy<Value>,
@@ -310,7 +311,7 @@ fn domain(
             prop_oneof![1 => Just(none), 3 => some].boxed()
         }
         (ConversionKind::Table(table), _) => {
-            // Of several values of one row the first comes back.
+            // Of several values of one row, the first one returns.
             let first = |at: &usize| table.rows[..*at].iter().all(|row| row.0 != table.rows[*at].0);
             let rows = (0..table.rows.len()).filter(first).map(|at| &table.rows[at]);
             let cells = rows.map(|(old, new)| if from == SideId::OLD { old } else { new });
@@ -332,7 +333,7 @@ fn domain(
             let key = key.to_string();
             plain.prop_map(move |entries| with_different_keys(entries, &key)).boxed()
         }
-        // Values that only a later one takes are other spellings of what the first takes.
+        // Values that only a later form accepts are other spellings of values of the first.
         (ConversionKind::FirstOf(kinds), forward) => {
             domain(&Conversion::new(kinds[0].clone(), forward), plain, some)
         }

@@ -1,7 +1,7 @@
-//! Packs that nobody wrote: two contracts and the shapes between them, drawn from a seed. Maps,
-//! unions told apart in each of the ways that there are, types that hold themselves, null and
-//! absence, formats, places further down, every conversion, members that nothing declares. What
-//! does not compile is no pack; at least half of what is drawn must.
+//! Generated packs: two contracts and the shapes between them, from a seed. They contain maps, all
+//! kinds of unions, recursive types, null and absence, formats, nested places, every conversion,
+//! and undeclared members. A pack that does not compile is discarded; at least half of them must
+//! compile.
 
 use std::fmt::Write as _;
 use switchback_compiler::mapping::compile;
@@ -10,7 +10,7 @@ use switchback_compiler::mapping::load::PackSource;
 /// A pack out of a seed.
 pub struct Drawn {
     pub source: PackSource,
-    /// Whether a line says that an error is meant for what its conversion does not take.
+    /// Returns whether a line declares an error for values outside the domain of its conversion.
     pub means_errors: bool,
 }
 
@@ -144,8 +144,7 @@ const CONVERSIONS: &[(&str, &str, &str)] = &[
     ("as: [{prefix: 'a:'}, {prefix: 'b:'}], else: error", "{type: string}", "{type: string}"),
 ];
 
-/// Types that a root may hold, on both sides, with the shapes between them: named by what stands in
-/// a shape line.
+/// Types for a root, on both sides, with the shapes between them: named as in a shape line.
 const FAMILIES: &[(&str, &str, &str, &str)] = &[
     (
         "Item",
@@ -167,21 +166,21 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
         "  Timed: {of: {a: Timed, b: Timed}, rename: {k: {b: k, as: integer_to_string}, at: {b: 'on', as: {date: {a: '%d/%m/%Y', b: '%Y-%m-%d'}}}}}\n",
     ),
     (
-        // Told apart by a constant.
+        // Distinguished by a constant.
         "Animal",
         "    Cat: {type: object, required: [kind], properties: {kind: {enum: [cat]}, lives: {type: integer}}}\n    Dog: {type: object, required: [kind, bark], properties: {kind: {enum: [dog]}, bark: {type: string}}}\n    Animal: {oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'}]}\n",
         "    Cat: {type: object, required: [kind], properties: {kind: {enum: [cat]}, left: {type: integer}}}\n    Dog: {type: object, required: [kind, says], properties: {kind: {enum: [dog]}, says: {type: string}}}\n    Animal: {oneOf: [{$ref: '#/components/schemas/Cat'}, {$ref: '#/components/schemas/Dog'}]}\n",
         "  Animal: {of: {a: Animal, b: Animal}, alternatives: [Cat, Dog]}\n  Cat: {of: {a: Cat, b: Cat}, same: [kind], rename: {lives: left}}\n  Dog: {of: {a: Dog, b: Dog}, same: [kind], rename: {bark: says}}\n",
     ),
     (
-        // Told apart by a member of their own; one of them goes as it is.
+        // Distinguished by a member of their own; one of them is kept.
         "Food",
         "    Hay: {type: object, required: [bales], properties: {bales: {type: integer}}, additionalProperties: false}\n    Fish: {type: object, required: [fins], properties: {fins: {type: integer}}}\n    Food: {oneOf: [{$ref: '#/components/schemas/Hay'}, {$ref: '#/components/schemas/Fish'}]}\n",
         "    Hay: {type: object, required: [rolls], properties: {rolls: {type: integer}}, additionalProperties: false}\n    Fish: {type: object, required: [fins], properties: {fins: {type: integer}}}\n    Food: {oneOf: [{$ref: '#/components/schemas/Hay'}, {$ref: '#/components/schemas/Fish'}]}\n",
         "  Food: {of: {a: Food, b: Food}, alternatives: [Hay]}\n  Hay: {of: {a: Hay, b: Hay}, rename: {bales: rolls}}\n",
     ),
     (
-        // Told apart by a discriminator.
+        // Distinguished by a discriminator.
         "Way",
         "    Road: {type: object, required: [sort, cars], properties: {sort: {type: string}, cars: {type: integer}}}\n    Rail: {type: object, required: [sort], properties: {sort: {type: string}, gauge: {type: [number, 'null']}}}\n    Way: {oneOf: [{$ref: '#/components/schemas/Road'}, {$ref: '#/components/schemas/Rail'}], discriminator: {propertyName: sort, mapping: {road: '#/components/schemas/Road', rail: '#/components/schemas/Rail'}}}\n",
         "    Road: {type: object, required: [sort, lanes], properties: {sort: {type: string}, lanes: {type: integer}}}\n    Rail: {type: object, required: [sort], properties: {sort: {type: string}, width: {type: [number, 'null']}}}\n    Way: {oneOf: [{$ref: '#/components/schemas/Road'}, {$ref: '#/components/schemas/Rail'}], discriminator: {propertyName: sort, mapping: {road: '#/components/schemas/Road', rail: '#/components/schemas/Rail'}}}\n",
@@ -195,7 +194,7 @@ const FAMILIES: &[(&str, &str, &str, &str)] = &[
     ),
 ];
 
-/// What is said of the members of one side.
+/// The declarations for members of one side.
 #[derive(Default)]
 struct Side {
     properties: String,
@@ -204,7 +203,7 @@ struct Side {
     only: String,
     /// `copy:` lines.
     copy: String,
-    /// `rest:`, where it is said.
+    /// `rest:`, if present.
     rest: Option<&'static str>,
 }
 
@@ -262,7 +261,7 @@ fn drawn(seed: u64, front: &str) -> Drawn {
         by_side("    copy", [&old.copy, &new.copy]),
     );
     let mut types = [String::new(), String::new()];
-    // Shapes that nothing uses are no part of a pack.
+    // Unused shapes are not a part of a pack.
     let used = |name: &&(&str, _, _, _)| {
         lines.rename.contains(&format!(": {name}}}", name = name.0))
             || lines.rename.contains(&format!("[{}]", name.0))
@@ -294,7 +293,7 @@ fn drawn(seed: u64, front: &str) -> Drawn {
     Drawn { source: PackSource::from_files(files.collect()), means_errors }
 }
 
-/// Draws one field, or some that belong together, and what a shape says of it.
+/// Generates one field, or several related ones, and its line in a shape.
 fn field(draw: &mut Draw, means_errors: bool, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
     let (old, new) = (format!("o{at}"), format!("n{at}"));
     let required = draw.below(2) == 0;
@@ -339,7 +338,7 @@ fn field(draw: &mut Draw, means_errors: bool, at: usize, sides: &mut [Side; 2], 
             b.field(&new, map, required);
             let _ = writeln!(lines.rename, "      {old}: {{b: {new}, each_value: Label}}");
         }
-        // What was drawn before is drawn as it was: nothing more is taken from the seed.
+        // Earlier parts are unchanged: no further random numbers are consumed.
         11 if draw.state.is_multiple_of(2) => tolerated(draw.state / 2, at, sides, lines),
         11 => {
             let list = "{type: array, items: {$ref: '#/components/schemas/Item'}}";
@@ -420,7 +419,7 @@ fn field(draw: &mut Draw, means_errors: bool, at: usize, sides: &mut [Side; 2], 
     }
 }
 
-/// Objects of which not every one is taken, and what follows then: elements of a list, or a member.
+/// Objects of which some are rejected, and the result then: elements of a list, or a member.
 fn tolerated(choice: u64, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
     let (old, new) = (format!("o{at}"), format!("n{at}"));
     let one = "{$ref: '#/components/schemas/Timed'}";
@@ -439,8 +438,8 @@ fn tolerated(choice: u64, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
     let _ = writeln!(lines.rename, "      {old}: {{b: {new}, {used}}}");
 }
 
-/// An object of one side whose members stand elsewhere on the other: beside one another, in another
-/// object, or further down.
+/// An object of one side with members at other places of the other: next to one another, in another
+/// object, or nested.
 fn taken_apart(draw: &mut Draw, at: usize, sides: &mut [Side; 2], lines: &mut Lines) {
     let (old, new) = (format!("o{at}"), format!("n{at}"));
     let (p, q) = (draw.one(SAME), draw.one(SAME));
@@ -488,7 +487,7 @@ fn taken_apart(draw: &mut Draw, at: usize, sides: &mut [Side; 2], lines: &mut Li
     }
 }
 
-/// The pack of a seed in the directions in which it can be served; none where it is no pack.
+/// Returns the pack of a seed in its possible directions; `None` if it does not compile.
 pub fn pack(seed: u64) -> Option<Drawn> {
     let fronts = ["", ", front: a", ", front: b"];
     fronts.into_iter().map(|front| drawn(seed, front)).find(|drawn| compile(&drawn.source).pack.is_some())
@@ -505,7 +504,7 @@ pub fn converts(drawn: &Drawn, name: &str) -> bool {
     })
 }
 
-/// What was drawn of a pack.
+/// The content of a generated pack.
 pub fn text(drawn: &Drawn) -> String {
     let files = drawn.source.files().iter().filter(|(name, _)| name != "pack.yaml");
     files.map(|(name, bytes)| format!("# {name}\n{}\n", String::from_utf8_lossy(bytes))).collect()

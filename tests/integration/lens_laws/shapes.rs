@@ -24,7 +24,7 @@ pub struct Shape<'a> {
     pub name: String,
     pub sides: [&'a str; 2],
     pub types: [TypeIn<'a>; 2],
-    /// By the side that is built; none where a value that may be there cannot stand on the other side.
+    /// By the side that is built; none if a possible value has no place on the other side.
     pub ways: [Option<Way>; 2],
     /// The same, laid over an old value.
     pub over: [Option<Way>; 2],
@@ -40,12 +40,12 @@ pub struct Way {
     supplies: Vec<BoxedStrategy<Value>>,
 }
 
-/// What a direction needs to be built.
+/// The requirements of a direction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
     /// The value that is read.
     Alone,
-    /// Besides, fields that a route supplies.
+    /// In addition, the fields that a route supplies.
     Supplied,
     /// An old value of the side that is built.
     Over,
@@ -147,7 +147,7 @@ impl Loaded<'_> {
     }
 }
 
-/// The declared members of a type; of one of several objects, none that all of them have.
+/// Returns the declared members of a type; of several objects, none that all of them have.
 fn fields(ty: TypeIn<'_>) -> &[switchback_compiler::contract::Field] {
     match ty.types.resolve(ty.ty).kind {
         TypeKind::Object(object) => &object.fields,

@@ -1,7 +1,7 @@
-//! The laws over all that may come: values of the contract's types, none left out, and none of a
-//! shape's conversions asked first whether it takes them. What is read is what the contract allows;
-//! so there is no error unless somebody was told, what is written is what the other contract
-//! allows, and what does not come back as it was is on the list of losses.
+//! The laws for all possible values: values of the contract's types without exception, regardless
+//! of the domains of conversions. All input conforms to its contract; therefore each error was
+//! announced, all output conforms to the other contract, and each value that does not return
+//! unchanged is listed as a loss.
 
 use super::domain::Reading;
 use super::shapes::{How, Way};
@@ -16,10 +16,11 @@ use switchback_json::Value;
 use switchback_plan::{Loss, NoteKind};
 
 thread_local! {
-    /// Whether a line of the pack says that an error is meant for what its conversion does not take.
+    /// Returns whether a line of the pack declares an error for values outside the domain of its
+    /// conversion.
     pub static MEANS_ERRORS: Cell<bool> = const { Cell::new(false) };
-    /// Whether the pack was drawn: its types say so little of one another that what is lost in part
-    /// is met everywhere.
+    /// Whether the pack was generated: its types are so unrelated that partial losses occur
+    /// everywhere.
     pub static DRAWN: Cell<bool> = const { Cell::new(false) };
 }
 
@@ -39,14 +40,14 @@ impl Journey<'_> {
             narrow: &|_, plain| plain,
             must: &|_| false,
             single: &|_| false,
-            // What an open object holds besides is taken to fit wherever there is room for more.
+            // Undeclared members of an open object are assumed to be valid if the other side is open too.
             extras: &|path| !fits_unasked || self.reading[0].home(path) != "$",
         };
         all.value(ty.ty)
     }
 }
 
-/// Whether the author of a mapping was told that this error may come, or meant it.
+/// Returns whether the author of a mapping was warned of this error, or declared it.
 fn was_told(way: &Way, why: &TranslateError) -> bool {
     match why.cause {
         Cause::Convert(_) | Cause::NotOne => MEANS_ERRORS.get() || way.lens.is_partial,
@@ -55,8 +56,8 @@ fn was_told(way: &Way, why: &TranslateError) -> bool {
     }
 }
 
-/// No error without a word before, nothing that the other contract does not allow, nothing lost
-/// without being listed.
+/// No error without an announcement, no output outside the other contract, no loss that is not
+/// listed.
 pub fn whatever_comes(journey: &Journey<'_>) -> Spoke {
     let way = journey.there;
     if way.how == How::Over {
@@ -99,7 +100,7 @@ pub fn whatever_comes(journey: &Journey<'_>) -> Spoke {
     Spoke::Yes
 }
 
-/// What is lost, and how the shape reads what it may be lost of.
+/// The losses, and the parts of the value that a shape reads for them.
 pub struct List<'a> {
     pub losses: &'a [Loss],
     pub reading: &'a Reading,
@@ -119,8 +120,8 @@ impl List<'_> {
         self.losses.iter().any(|loss| loss.partly && loss.place == path)
     }
 
-    /// Whether what became of a place is what its being lost in part allows: of an object that is
-    /// taken apart, whether it was there; of what is read as one, anything.
+    /// Returns whether a result is permitted for a partial loss: of a mapped object, its presence;
+    /// of a value that is read as one, anything.
     pub fn excuses(&self, found: Option<&Value>, wanted: Option<&Value>, path: &str) -> bool {
         let elements = |value: Option<&Value>| value.and_then(Value::as_array).map(|items| items.len());
         if let (Some(found), Some(wanted)) = (elements(found), elements(wanted))
@@ -139,7 +140,7 @@ impl List<'_> {
                 || (is_nothing(found) && is_nothing(wanted)))
     }
 
-    /// Whether what comes back is what was there, aside from what is listed.
+    /// Returns whether the value returned unchanged, apart from listed losses.
     pub fn agree(&self, found: Option<&Value>, wanted: Option<&Value>, path: &str) -> Result<(), String> {
         let path = &self.reading.home(path);
         if is_listed(self.losses, path) || found == wanted || is_one_number(found, wanted) {
@@ -182,7 +183,7 @@ impl List<'_> {
         }
     }
 
-    /// Absent, null, or an object in which nothing stands but what is listed itself.
+    /// Absent, null, or an object with only listed members.
     fn is_hollow(&self, value: Option<&Value>, path: &str) -> bool {
         let Some(value) = value else { return true };
         let members = |object: &switchback_json::Object| {
@@ -209,7 +210,8 @@ fn is_one_number(a: Option<&Value>, b: Option<&Value>) -> bool {
     number(a).zip(number(b)).is_some_and(|(a, b)| a == b)
 }
 
-/// A stream gives what the document class gives, however it is cut: the same text, or an error as well.
+/// A stream yields the result of the document class for every division into pieces: the same text,
+/// or an error as well.
 pub fn a_stream_gives_what_the_document_does(journey: &Journey<'_>) -> Spoke {
     let way = journey.there;
     if way.how == How::Over {

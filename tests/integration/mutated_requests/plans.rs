@@ -1,6 +1,5 @@
-//! The plans of every pack, run against another side that is made of its contract alone: it turns
-//! away what its contract does not take, and answers all else with anything that the contract
-//! allows.
+//! The plans of every pack, with a generated other side: it rejects requests outside its contract,
+//! and answers all others with any permitted answer.
 
 use crate::support::packs;
 use crate::support::values::{Fill, Generator, Spot};
@@ -14,7 +13,7 @@ use switchback_engine::translate::{Call, Event, FaultKind, Next, Reply, Request,
 use switchback_json::{Limits, Value};
 use switchback_plan::{Effect, Pack, ParameterKind, Route, RouteKind, SettingKind, SideId};
 
-/// A request of a client: variables, body, what settings say, and what replies are drawn from.
+/// A request of a client: variables, body, settings, and the seed of the replies.
 #[derive(Clone, Debug)]
 struct Drawn {
     path: Vec<String>,
@@ -157,8 +156,8 @@ fn operation_of<'c>(contract: &'c Contract, key: &str) -> &'c Operation {
         .expect("it is one of the contract's")
 }
 
-/// Settings by which an operator says that the other side takes what its contract does not: a
-/// service that is made of the contract refuses it, so they stay as they are.
+/// Settings that permit requests outside the contract of the other side: the generated service
+/// rejects these, so the settings keep their defaults.
 const AGAINST_THE_CONTRACT: [&str; 1] = ["contacts.nulls_as_texts"];
 
 /// Every setting has a value: the boolean ones as they were drawn.
@@ -180,7 +179,7 @@ fn settings(pack: &Pack, switches: &[bool]) -> Settings {
     Settings::new(pack, &Value::Object(given)).expect("they are of their types")
 }
 
-/// Runs a request to its end. The error says what it was told after it had written.
+/// Runs a request to its end. The error has the answer that followed a write.
 fn run(compiled: &Compiled, side: SideId, route: &Route, drawn: &Drawn) -> Result<bool, String> {
     let pack = Arc::clone(compiled.pack.as_ref().expect("the pack compiles"));
     let called = &compiled.contracts.as_ref().expect("it has contracts")[usize::from(side.other().0)];
@@ -218,14 +217,14 @@ fn run(compiled: &Compiled, side: SideId, route: &Route, drawn: &Drawn) -> Resul
                 continue;
             }
             Ok(Next::Answer(answer)) if answer.status < 400 || answer.status >= 500 => None,
-            // A job that has failed, as the service says of it.
+            // The service's notation of a failed job.
             Ok(Next::Answer(answer)) if answer.is_over => None,
             Ok(Next::Answer(answer)) => Some(format!("answered {}", answer.status)),
             Ok(Next::Refuse(refused)) => Some(format!("refused: {}", refused.text)),
             Err(fault)
                 if matches!(
                     fault.kind,
-                    // Late: a job that does not end, whoever asked for it.
+                    // Late: a job that does not end, for any caller.
                     FaultKind::UpstreamBroken | FaultKind::UpstreamUnreachable | FaultKind::UpstreamTimeout
                 ) =>
             {
@@ -241,7 +240,7 @@ fn run(compiled: &Compiled, side: SideId, route: &Route, drawn: &Drawn) -> Resul
     unreachable!("it has ended")
 }
 
-/// What a service of this contract answers.
+/// Returns the answer of a service with this contract.
 fn reply(contract: &Contract, call: &Call, drawn: &Drawn, turn: usize) -> Result<Reply, String> {
     let operation = operation_of(contract, &call.operation);
     let refused = || Reply { status: 400, body: br#"{"error":"no"}"#.as_slice().into(), ..Reply::default() };
@@ -262,7 +261,7 @@ fn reply(contract: &Contract, call: &Call, drawn: &Drawn, turn: usize) -> Result
     Ok(Reply { status: success(operation).0, body: body.into(), ..Reply::default() })
 }
 
-/// Routes of several calls that write; a pair writes once, and is told by it.
+/// Routes of several calls that write; a pair writes once, and passes on its answer.
 fn is_written_in_steps(route: &Route) -> bool {
     route.operation.effect == Effect::Write && matches!(route.kind, RouteKind::Serve(_))
 }

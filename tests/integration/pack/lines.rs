@@ -1,4 +1,4 @@
-//! A line that can be removed without anything noticing is a line that nobody holds to.
+//! A line that can be removed without a failure is not tested.
 
 use super::{in_parallel, passes, with_file, written};
 use std::collections::BTreeMap;
@@ -6,8 +6,8 @@ use std::path::Path;
 use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::mapping::{Compiler, compile};
 
-/// Lines that may go without a finding or a failing example, each with the reason why nothing can
-/// hold on to it. `pack/file: line as written, without indentation`, and how often.
+/// Lines that may be removed without a finding or a failing example, each with the reason.
+/// `pack/file: line as written, without indentation`, and their number.
 const SURVIVORS: &[(&str, usize, &str)] = &[
     (
         "messaging/agents.map.yaml: differs: 'Of all agents at once (allPages) not more than 400 are shown; with more the call is refused.'",
@@ -270,8 +270,8 @@ fn lines(number: usize, pack: &PackSource) -> Vec<Line> {
             if !line.starts_with([' ', '#', '-']) && !words.is_empty() {
                 section = words;
             }
-            // An example has one answer and nothing to compare it with: these lines are held by the
-            // dual run's corpus. An example that is not there holds nothing.
+            // An example has one answer and no comparison: these lines are tested by the dual run's
+            // corpus. A missing example tests nothing.
             if ["compare:", "examples:"].contains(&section) {
                 continue;
             }
@@ -328,7 +328,7 @@ fn no_line_of_a_pack_can_be_removed_unnoticed() {
         .filter(|(line, count)| may_go.get(line.as_str()).is_none_or(|may| may < count))
         .collect();
     assert!(unjustified.is_empty(), "{unjustified:#?}");
-    // What is there more than once says something only where each was tried.
+    // A line that occurs several times is informative only if each occurrence was tried.
     let held: Vec<_> = may_go
         .iter()
         .filter(|(line, may)| {

@@ -1,6 +1,6 @@
-//! One cause, one finding: two slips of the pen on a line of a pack earn two findings on that line.
-//! Each slip is tried by itself too: a finding that only one of them earns stays beside the other,
-//! unless that one keeps the rest from being read.
+//! One cause, one finding: two typing errors on a line of a pack lead to two findings on that line.
+//! Each is tried alone too: a finding for one of them remains next to the other, unless the latter
+//! prevents the rest from being read.
 
 use super::typos::{Word, slip, words_of};
 use super::{in_parallel, with_file, written};
@@ -26,7 +26,8 @@ struct Slips {
     about: String,
 }
 
-/// Every line of the packs that has two words in which a slip can be told from a decision.
+/// Every line of the packs with two words in which a typing error can be distinguished from a
+/// decision.
 fn slips(packs: &[PackSource]) -> Vec<Slips> {
     let mut all = Vec::new();
     for (pack, source) in packs.iter().enumerate() {
@@ -74,7 +75,7 @@ fn slips(packs: &[PackSource]) -> Vec<Slips> {
     all
 }
 
-/// What is said about a file: each finding's number, and whether it has a place on the line.
+/// The findings in a file: the number of each, and whether it has a place on the line.
 fn said(compiler: &mut Compiler, pack: &PackSource, slips: &Slips, text: &str) -> Vec<(String, bool)> {
     let compiled = compiler.compile(&with_file(pack, &slips.file, text.to_owned()));
     let is_here = |finding: &Finding| {
@@ -91,7 +92,7 @@ fn said(compiler: &mut Compiler, pack: &PackSource, slips: &Slips, text: &str) -
         .collect()
 }
 
-/// What is wrong with the findings that two slips earn; none where nothing is.
+/// Returns the faults of the findings for two typing errors, if any.
 fn wrong(compiler: &mut Compiler, packs: &[PackSource], slips: &Slips) -> Option<String> {
     let [first, last, both] =
         slips.texts.each_ref().map(|text| said(compiler, &packs[slips.pack], slips, text));

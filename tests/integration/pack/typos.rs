@@ -1,4 +1,4 @@
-//! One slip of the pen at a time: each is refused, with a finding on the line where it was made.
+//! One typing error at a time: each is rejected, with a finding on its line.
 
 use super::{in_parallel, messaging, with_file, written};
 use switchback_compiler::diagnostic::{Findings, Sources};
@@ -17,9 +17,9 @@ pub(super) struct Word {
     pub text: String,
 }
 
-/// Keys whose values are words for people, or names that only the outside world knows: nothing in a
-/// pack can tell a slip in them from a decision. So it is with tables of values that a contract
-/// does not list.
+/// Keys with descriptions for people as values, or with external names: a typing error in these
+/// cannot be distinguished from a decision. The same holds for tables of values that a contract
+/// does not enumerate.
 const FREE: &[&str] = &[
     "about",
     "differs",
@@ -44,7 +44,7 @@ fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>
                 if FREE.contains(&key.name.as_str()) || (path.len() == 2 && path[0] == "reasons") {
                     continue;
                 }
-                // Where any text may stand, a slip of the word `keep` is a text.
+                // At a place for any text, a misspelt `keep` is a text.
                 if key.name == "else" && matches!(value.kind, Kind::String(..)) {
                     continue;
                 }
@@ -67,8 +67,8 @@ pub(super) fn words_of(file: &str, text: &str) -> Vec<Word> {
     collect(&root, &mut Vec::new(), &mut values);
     let mut words = Vec::new();
     for (start, value) in values {
-        // The places of the words within a text such as `PUT /things/{$.made.body.id}`; its quotes
-        // are skipped.
+        // The places of the words within a text such as `PUT /things/{$.made.body.id}`; its quotes are
+        // skipped.
         let quoted = usize::from(text[start..].starts_with(['\'', '"']));
         let mut at = 0;
         for part in value.split(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-') {

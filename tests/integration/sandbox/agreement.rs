@@ -1,5 +1,5 @@
-//! The two versions show the same things: whatever object is picked from the seeded state, the
-//! fields that both have agree.
+//! Both versions have the same data: for each object of the seeded state, their common fields
+//! agree.
 
 use super::Service;
 use proptest::prelude::*;
@@ -62,8 +62,8 @@ const AGENT: Shared = &[
 const CONTACT_ITEM: Shared =
     &[("/id", "/id"), ("/name", "/name"), ("/email", "/email"), ("/mobile", "/mobile"), ("/phone", "/phone")];
 
-/// What differs on purpose: a birthday that is absent is null in v3, and no custom fields are `[]`
-/// here and null there.
+/// Intended differences: an absent birthday is null in v3, and missing custom fields are `[]` here
+/// and null there.
 fn check_contact(v2: &Value, v3: &Value) -> Result<(), TestCaseError> {
     check(CONTACT_ITEM, v2, v3)?;
     let birthday = v2.get("birthday").unwrap_or(&Value::Null);

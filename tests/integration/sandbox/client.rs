@@ -15,7 +15,7 @@ pub struct Service {
     client: Client<HttpConnector, Full<Bytes>>,
 }
 
-/// An answer, whole.
+/// A complete answer.
 pub struct Answer {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -89,7 +89,7 @@ impl Service {
         self.send(method, path, headers, body).await.expect("an answer")
     }
 
-    /// A v3 call of the administrator; `body` null for none.
+    /// A v3 call of the administrator; `body` is null for none.
     pub async fn v3(&self, method: &str, path: &str, body: Value) -> Answer {
         self.v3_as("administrator", method, path, body).await
     }
@@ -124,7 +124,7 @@ impl Service {
         self.json("POST", "/oauth/access_token", &[("content-type", "application/json")], &body).await
     }
 
-    /// Whatever `GET /v3{path}` shows.
+    /// Returns the answer to `GET /v3{path}`.
     pub async fn read(&self, path: &str) -> Value {
         self.v3("GET", path, Value::Null).await.expect(200)
     }

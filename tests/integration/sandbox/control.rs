@@ -1,4 +1,5 @@
-//! Control beside faults: differences, locks, clock, log, effects, reset, and that a seed decides everything.
+//! Control calls other than faults: differences, locks, clock, log, effects, reset, and
+//! reproducibility by seed.
 
 use super::Service;
 use http::Method;
@@ -89,7 +90,7 @@ async fn effects_are_counted_by_kind_and_chat() {
     assert_eq!(service.control("GET", "/effects", Value::Null).await, json!([]));
 }
 
-/// Some reads and writes, and all that came back.
+/// Some reads and writes with all answers.
 async fn story(service: &Service) -> Vec<Value> {
     let mut seen = Vec::new();
     for path in ["/chats", "/contacts", "/agents", "/chats/4/messages?page=9", "/contacts/1001/timeline"] {

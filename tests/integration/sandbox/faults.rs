@@ -12,7 +12,7 @@ async fn fault(service: &Service, action: Value) {
     service.control("POST", "/faults", json!({"path": "/chats/{id}", "count": 1, "action": action})).await;
 }
 
-/// What arrives on a connection of its own until it ends, and how it ends.
+/// Returns all data of a separate connection until its end, and the kind of its end.
 async fn raw(service: &Service, method: &str, path: &str, body: &str) -> (Vec<u8>, Result<(), ErrorKind>) {
     let token = service.account("administrator").access_token;
     let mut stream = TcpStream::connect(service.sandbox.address()).await.expect("a connection");

@@ -1,4 +1,4 @@
-//! What the document says of chats, agents and contacts: one state, roles, companies, paging,
+//! The document's rules for chats, agents and contacts: common state, roles, companies, paging,
 //! situations, errors.
 
 use super::Service;
@@ -152,7 +152,7 @@ async fn filters_of_chats_select_what_they_name() {
 
 #[tokio::test]
 async fn flow_execution_follows_the_table() {
-    // What the chat is in, the flags, whether the flow runs.
+    // The situation of the chat, the flags, whether the flow runs.
     for (situation, flags, runs) in [
         ("in_chat", json!({"whenInChat": true}), true),
         ("in_chat", json!({}), false),

@@ -1,4 +1,4 @@
-//! The large state, and input that nobody sane would send.
+//! The large state, and extreme input.
 
 use super::Service;
 use http::Method;

@@ -1,4 +1,4 @@
-//! `switchback sandbox` as a person starts it: what it prints works when pasted, and a signal ends it.
+//! `switchback sandbox` from a user's view: its output works when pasted, and a signal ends it.
 
 use super::Service;
 use http::Method;
@@ -20,7 +20,7 @@ impl Drop for Program {
     }
 }
 
-/// Starts the verb on a free port and gives what it prints up to the last curl line.
+/// Starts the verb on a free port. Returns its output up to the last curl line.
 fn start(arguments: &[&str]) -> (Program, Vec<String>) {
     let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
     command.args(["sandbox", "--listen", "127.0.0.1:0"]).args(arguments);
@@ -37,7 +37,7 @@ fn start(arguments: &[&str]) -> (Program, Vec<String>) {
     (Program { child, _output: output }, printed)
 }
 
-/// The words of a command line, as a shell takes them apart.
+/// Returns the words of a command line, split like a shell does.
 fn words(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -51,7 +51,7 @@ fn words(line: &str) -> Vec<String> {
     words
 }
 
-/// Does what curl would do with a line of ours: `-H`, `-d` and an address.
+/// Executes a curl line of ours: `-H`, `-d` and an address.
 async fn run(client: &Service, line: &str) -> u16 {
     let words = words(line);
     let mut words = words.iter().map(String::as_str);

@@ -1,6 +1,6 @@
-//! A Kubernetes API server that knows one version of ingresses: it keeps what it is given, holds
-//! every body against that version's contract with nothing beside it, and speaks of errors as the
-//! real one does. Written from the public API conventions; of the pack it reads the contract alone.
+//! A Kubernetes API server with one version of ingresses: it stores objects, validates every body
+//! against that version's contract without undeclared members, and answers errors like the real
+//! one. Written from the public API conventions; it reads only the contract of the pack.
 
 use crate::contract_walk::document::read_yaml;
 use bytes::Bytes;
@@ -17,7 +17,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 
-/// What the server's clients show.
+/// The token of the server's clients.
 pub const TOKEN: &str = "token-at-the-server";
 
 /// A running server; stopped when dropped.
@@ -35,14 +35,14 @@ struct Api {
     state: Mutex<State>,
 }
 
-/// What the server keeps.
+/// The stored objects.
 #[derive(Default)]
 pub struct State {
     /// By namespace and name, as they are answered.
     pub ingresses: BTreeMap<(String, String), Value>,
     /// Methods and targets of all requests, in their order.
     pub requests: Vec<String>,
-    /// What was wrong with bodies.
+    /// Violations in bodies.
     pub complaints: Vec<String>,
     revision: u64,
 }
@@ -161,7 +161,7 @@ impl Api {
         self.state().ingresses.get(&(namespace.to_owned(), name.to_owned())).cloned()
     }
 
-    /// Items of a list do not say what they are: the list does.
+    /// Items of a list have no kind of their own: the list has it.
     fn list(&self, namespace: Option<&str>) -> Answer {
         let state = self.state();
         let wanted =
@@ -234,7 +234,7 @@ impl Api {
         Err(self.failure(StatusCode::UNPROCESSABLE_ENTITY, "Invalid", &message, None))
     }
 
-    /// Keeps an ingress with what a server adds, and gives it back.
+    /// Stores an ingress with the additions of a server, and returns it.
     fn keep(&self, namespace: &str, name: &str, mut ingress: Value) -> Value {
         let mut state = self.state();
         state.revision += 1;
@@ -276,8 +276,8 @@ impl Api {
     }
 }
 
-/// Types of paths are made up where none is given; and since the old type cannot leave a port out,
-/// one stands beside every resource: the number 0.
+/// Absent types of paths get a default; and because the old type requires a port, each resource has
+/// one: the number 0.
 fn as_the_old_server_writes(spec: &mut Value) {
     let rules = items(spec, "rules").filter_map(|rule| rule.get_mut("http"));
     for path in rules.flat_map(|http| items(http, "paths")) {

@@ -1,5 +1,5 @@
 //! An authorization server for tests: rotates refresh tokens, detects reuse and revokes the family,
-//! and can be told to misbehave call by call. Speaks as little HTTP as one POST per connection
+//! and misbehaves on request, call by call. It supports HTTP only as far as one POST per connection
 //! needs.
 
 use super::tokens::PATIENCE;
@@ -19,28 +19,28 @@ pub const APP_ID: &str = "APP-11111111-2222-3333-4444-555555555555";
 pub const APP_SECRET: &str = "app-secret-canary";
 pub const CALLBACK: &str = "http://127.0.0.1:9090/oauth/callback";
 
-/// What to do with a call.
+/// The reaction to a call.
 #[derive(Clone)]
 pub enum Act {
     /// Answer as an authorization server does.
     Normally,
-    /// Answer with this status, these header lines and this body, and change nothing.
+    /// Answers with this status, these header lines and this body, without a change.
     Say(u16, &'static str, &'static str),
-    /// Change nothing and never answer.
+    /// Never answers, without a change.
     Hang,
     /// Close the connection unread.
     Slam,
     /// Act as ever, then close the connection without a word.
     LoseAnswer,
-    /// Say that the call has arrived, wait to be let go, then act and answer.
+    /// Signals that the call has arrived, waits for release, then acts and answers.
     HoldBefore(Arc<Gate>),
-    /// Act, say so, wait to be let go, then answer.
+    /// Acts, signals it, waits for release, then answers.
     HoldAfter(Arc<Gate>),
     /// Act, but leave these out of the answer or put others in.
     Instead(Vec<(&'static str, Option<Value>)>),
 }
 
-/// Where a call is held.
+/// The point at which a call is held.
 #[derive(Default)]
 pub struct Gate {
     arrived: Notify,
@@ -65,8 +65,8 @@ pub struct State {
     pub living: Vec<String>,
     pub codes: HashMap<String, Code>,
     pub script: VecDeque<Act>,
-    /// Bodies of the calls that arrived, forms as objects. What showed the application by HTTP
-    /// Basic is among their members, with `by: basic`; so is the media type, as `type`.
+    /// Bodies of the received calls, forms as objects. Client authentication by HTTP Basic is among
+    /// their members, with `by: basic`; so is the media type, as `type`.
     pub calls: Vec<Value>,
     /// Bodies of the calls to the revocation endpoint, likewise.
     pub revocations: Vec<Value>,
@@ -134,7 +134,7 @@ impl Authority {
         self.state.lock().expect("no test panics while holding it")
     }
 
-    /// Appends to what happens to the next calls.
+    /// Adds reactions for the next calls.
     pub fn script(&self, act: Act) {
         self.state().script.push_back(act);
     }
@@ -302,7 +302,7 @@ impl State {
     }
 }
 
-/// A call as an object, whatever form it came in.
+/// Returns a call as an object, for either form of the body.
 fn read_call(head: &str, body: &[u8]) -> Option<Value> {
     let field = |name: &str| {
         head.lines()

@@ -1,6 +1,5 @@
-//! A gateway between v2 clients and both versions of a sandbox, as an operator runs it: from a
-//! configuration file that can change, with an admin port that takes changes, and with the command
-//! line beside it.
+//! A gateway between v2 clients and both versions of a sandbox, in production form: with a
+//! configuration file that can change, an admin port that accepts changes, and the command line.
 
 use super::program::Program;
 use super::raw::{self, Answer, Client};
@@ -18,7 +17,7 @@ use switchback_gateway::telemetry::metrics as names;
 use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
 
-/// What the admin port asks for.
+/// The token of the admin port.
 pub const ADMIN_TOKEN: &str = "admin-token-of-the-dual-run";
 
 /// The files and secrets of a gateway; outlives its processes.
@@ -35,7 +34,7 @@ pub struct Running {
     pub address: SocketAddr,
     pub admin: SocketAddr,
     pub program: Program,
-    /// What it logged until it served.
+    /// Its log up to readiness.
     pub said: String,
 }
 
@@ -100,7 +99,7 @@ impl Dual {
         std::fs::write(self.file(), text).expect("the file is written");
     }
 
-    /// The store, opened beside the gateway, as the command line does.
+    /// Opens the store in addition to the gateway, as the command line does.
     pub async fn opened_store(&self) -> Store {
         let keys = KeyRing::parse(std::slice::from_ref(&self.key)).expect("a key");
         Store::open(&self.store, keys, Clock::machine(), MissingStore::Refuse).await.expect("the store opens")
@@ -160,8 +159,7 @@ impl Dual {
     }
 }
 
-/// With the shadow as urgent as anything else: many tests run at one time, and the machine has no
-/// core that nobody wants.
+/// The shadow gets normal priority: many tests run at one time, and no core of the machine is idle.
 fn at_normal_priority(more: &str) -> String {
     // Readings that are only timed would be among those that tests count.
     let timed = if more.contains("timed:") { "" } else { " timed: 0," };
@@ -172,7 +170,7 @@ fn at_normal_priority(more: &str) -> String {
 }
 
 impl Running {
-    /// A request of an account with its v2 token; `fields` end in `\r\n` each. None when the
+    /// Sends a request of an account with its v2 token; `fields` end in `\r\n` each. None if the
     /// connection ended without an answer.
     pub async fn ask(&self, account: &Account, line: &str, fields: &str, body: &str) -> Option<Answer> {
         let mut client = Client::connect(self.address).await;
@@ -180,13 +178,13 @@ impl Running {
         client.answer().await
     }
 
-    /// Asks the admin port; gives the status and the answer, as JSON where it is that.
+    /// Calls the admin port. Returns the status and the answer, as JSON if it is JSON.
     pub async fn admin(&self, line: &str, body: &Value) -> (u16, Value) {
         let answer = self.admin_text(line, body).await;
         (answer.status, serde_json::from_slice(&answer.body).unwrap_or(Value::Null))
     }
 
-    /// The same, as it came.
+    /// The same, without parsing.
     pub async fn admin_text(&self, line: &str, body: &Value) -> Answer {
         let body = if body.is_null() { String::new() } else { body.to_string() };
         let mut client = Client::connect(self.admin).await;
@@ -199,7 +197,7 @@ impl Running {
         client.answer().await.expect("the admin port answers")
     }
 
-    /// The sum of all samples of a metric whose labels have these pairs.
+    /// Returns the sum of all samples of a metric with these labels.
     pub async fn counted(&self, metric: &str, labels: &[(&str, &str)]) -> u64 {
         let text = self.admin_text("GET /metrics", &Value::Null).await.text();
         let fits = |line: &&str| {
@@ -210,7 +208,7 @@ impl Running {
         text.lines().filter(fits).filter_map(value).sum::<f64>() as u64
     }
 
-    /// Waits until the shadow is done with so many requests, whatever came of them.
+    /// Waits until the shadow has processed a number of requests, with any result.
     pub async fn settled(&self, requests: u64) {
         eventually("the shadow is done", async || {
             let compared = self.counted(names::SHADOW_COMPARED, &[]).await;
@@ -219,7 +217,7 @@ impl Running {
         .await;
     }
 
-    /// The operation in the report, once this holds of its counts: what is in the metrics is
+    /// Returns the operation in the report once its counts satisfy this condition: metrics are
     /// recorded a little later.
     pub async fn reported_when(&self, operation: &str, is_so: impl Fn(&Value) -> bool) -> Value {
         let mut last = Value::Null;
@@ -243,7 +241,7 @@ impl Running {
         self.reported_when(operation, enough).await
     }
 
-    /// The kept records.
+    /// Returns the stored records.
     pub async fn exported(&self) -> Vec<Value> {
         let text = self.admin_text("GET /api/diff/export", &Value::Null).await.text();
         text.lines().map(|line| serde_json::from_str(line).expect("JSON Lines")).collect()
@@ -276,7 +274,7 @@ pub fn request(account: &Account, line: &str, fields: &str, body: &str) -> Strin
     )
 }
 
-/// Asks the sandbox's control; it must agree.
+/// Calls the sandbox's control, which must succeed.
 pub async fn control(sandbox: &Sandbox, line: &str, body: Value) -> Value {
     let (method, what) = line.split_once(' ').expect("a method and what follows `/_sandbox/`");
     let body = if body.is_null() { String::new() } else { body.to_string() };
@@ -288,7 +286,7 @@ pub async fn control(sandbox: &Sandbox, line: &str, body: Value) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
 }
 
-/// The requests that the sandbox received below a path, without what control was asked.
+/// Returns the requests that the sandbox received below a path, without those of control.
 pub async fn received(sandbox: &Sandbox, below: &str) -> Vec<Value> {
     let all = control(sandbox, "GET requests", Value::Null).await;
     let all = all.as_array().cloned().unwrap_or_default();
@@ -302,7 +300,7 @@ pub fn administrator(service: &Sandbox) -> &Account {
     service.credentials().account("administrator").expect("every sandbox has one")
 }
 
-/// Asks a gateway as the administrator, with a body or with none, which is empty.
+/// Calls a gateway as the administrator, with a body or with an empty one.
 pub async fn ask(gateway: &Running, service: &Sandbox, line: &str, body: &str) -> Answer {
     gateway.ask(administrator(service), line, "", body).await.expect("an answer")
 }

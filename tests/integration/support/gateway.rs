@@ -1,5 +1,5 @@
-//! A gateway that serves the pack of things on a port of its own, with one client, `acme`, whose
-//! token is [`TOKEN`].
+//! A gateway that serves the pack of things on a port of its own, with one client, `acme`, with the
+//! token [`TOKEN`].
 
 use super::peers::Wire;
 use super::raw::{Act, Upstream};
@@ -41,32 +41,32 @@ use tower::ServiceBuilder;
 use tower::limit::ConcurrencyLimitLayer;
 use tower::load_shed::LoadShedLayer;
 
-/// What `acme` shows at the gateway.
+/// The token of `acme` at the gateway.
 pub const TOKEN: &str = "old-token-of-acme";
 
 /// How a gateway of a test differs from the default.
 #[derive(Default)]
 pub struct Setup {
     pub limits: Limits,
-    /// What services are called over.
+    /// The protocol of calls to services.
     pub wire: Wire,
     pub options: server::ServerOptions,
     /// Where the old service lives, if it does.
     pub old: Option<SocketAddr>,
-    /// What becomes of what nobody here knows while it lives.
+    /// The policy for requests of unknown clients and operations.
     pub unknown: UnknownClientPolicy,
-    /// What forwarded requests say of the way they came.
+    /// The policy for `X-Forwarded-*` in forwarded requests.
     pub forwarding: Forwarding,
     /// The phase of every operation.
     pub phase: Phase,
     /// The secondary account of `acme`.
     pub account: Option<String>,
     pub tls: Option<TlsAcceptor>,
-    /// What requests have; without it as much as they want.
+    /// The time limit of requests; unlimited if absent.
     pub memory: Option<Memory>,
-    /// What the authorization server answers to the refresh after the first.
+    /// The answer of the authorization server to the second refresh.
     pub refresh: Option<Act>,
-    /// A layer of tower's that stands in the stack.
+    /// A tower layer within the stack.
     pub layer: Option<Own>,
 }
 
@@ -101,7 +101,7 @@ impl Gateway {
         Gateway::with(Setup::default(), new).await
     }
 
-    /// A gateway in front of `new`, which it calls over what that speaks.
+    /// Starts a gateway in front of `new`, with the protocol of that.
     pub async fn with(setup: Setup, new: &Upstream) -> Gateway {
         Gateway::start(new.address, Setup { wire: new.wire, ..setup }).await
     }
@@ -110,7 +110,7 @@ impl Gateway {
     pub async fn start(new: SocketAddr, setup: Setup) -> Gateway {
         let authorization =
             Upstream::start(vec![granted(1), setup.refresh.unwrap_or_else(|| granted(2))]).await;
-        // Silent unless `SWITCHBACK_LOG` asks for more.
+        // Silent unless `SWITCHBACK_LOG` is set.
         log::init(&LogSettings { filter: "off".into(), ..LogSettings::default() });
         let folder = tempfile::tempdir().unwrap();
         let (store, tokens) = enrolled(&folder, authorization.address, setup.account).await;
@@ -199,12 +199,12 @@ impl Gateway {
         }
     }
 
-    /// How often the scripted authorization server was asked.
+    /// Returns the number of calls of the scripted authorization server.
     pub fn refreshes(&self) -> usize {
         self.authorization.seen().len()
     }
 
-    /// Drains and says how it went.
+    /// Drains, and returns the result.
     pub async fn stop(self) -> Drained {
         self.drain.begin();
         self.serving.await.unwrap()

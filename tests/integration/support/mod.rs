@@ -1,5 +1,5 @@
-//! What tests of the gateway share: both ends of the wire, a small pack, a gateway that serves it,
-//! an authorization server that can be told to misbehave, a PostgreSQL of our own, and a gateway's
+//! Common parts of the gateway's tests: both ends of the wire, a small pack, a gateway that serves
+//! it, an authorization server that misbehaves on request, a PostgreSQL of our own, and a gateway's
 //! tokens.
 
 pub mod api_server;

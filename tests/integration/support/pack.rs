@@ -1,7 +1,7 @@
-//! A pack of a service that does not exist, built as plans: the data path is tested apart from the
-//! mapping language and from any real pack.
+//! A pack of a fictitious service, built as plans: the data path is tested independently of the
+//! mapping language and of any real pack.
 //!
-//! The old side speaks of things, the new one of items:
+//! The old side has things, the new one has items:
 //!
 //! | old | new |
 //! |---|---|
@@ -122,7 +122,7 @@ fn routes() -> Vec<Route> {
     ]
 }
 
-/// A header field that is made of another.
+/// A header field that is computed from another.
 fn header_from(name: &str, place: [&str; 3]) -> HeaderRule {
     let path = Path::Singular(place.iter().map(|name| Segment::Member(key(name))).collect());
     HeaderRule { name: key(name), value: Expr::At(Location { text: place.join(".").into(), path }) }

@@ -1,4 +1,4 @@
-//! The packs that there are: the first one, and the manual of the language, whose blocks are a pack.
+//! The available packs: the first one, and the blocks of the language's manual.
 
 use std::path::{Path, PathBuf};
 use switchback_compiler::mapping::load::PackSource;

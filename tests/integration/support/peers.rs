@@ -1,6 +1,6 @@
-//! Servers that production puts before a service, as they come from their packages: nginx, HAProxy
-//! and Envoy. Each is started by a test that needs it, where it is installed, and gone with the
-//! test. What they listen on behind TLS shows a certificate that a gateway has to be told to trust.
+//! Servers that are common in front of a service in production, from their packages: nginx, HAProxy
+//! and Envoy. Each is started by the test that needs it, if it is installed, and stopped with the
+//! test. Their TLS certificates must be trusted explicitly by a gateway.
 
 use super::tls;
 use std::fs;
@@ -13,7 +13,7 @@ use tempfile::TempDir;
 /// How long a server may take to listen before a test has failed.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What a server speaks to the gateway.
+/// The protocol between a server and the gateway.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wire {
     #[default]
@@ -45,12 +45,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A server that passes all on to `service`; none, loudly, where it is not installed.
+    /// Starts a server that forwards everything to `service`; none, with a message, if it is not
+    /// installed.
     pub fn before(kind: Kind, wire: Wire, service: SocketAddr) -> Option<Peer> {
         Peer::configured(kind, wire, service, "")
     }
 
-    /// The same; with nginx, `more` stands among the lines of its server.
+    /// The same; for nginx, `more` is added to the lines of its server.
     pub fn configured(kind: Kind, wire: Wire, service: SocketAddr, more: &str) -> Option<Peer> {
         let name = match kind {
             Kind::Nginx => "nginx",
@@ -127,7 +128,7 @@ impl Peer {
 
 impl Drop for Peer {
     fn drop(&mut self) {
-        // nginx has workers, which go with it when it is asked, and stay when it is killed.
+        // nginx has workers, which stop with it on a signal, and remain after a kill.
         self.signal("TERM");
         let _ = self.child.wait();
     }
@@ -139,8 +140,7 @@ fn installed(name: &str) -> Option<PathBuf> {
     folders.map(|folder| folder.join(name)).find(|file| file.is_file())
 }
 
-/// An address that nobody listens on. It is taken a moment later; that somebody else takes it
-/// before is unlikely.
+/// Returns an unused address. It is bound a moment later, so that a conflict is unlikely.
 fn free() -> SocketAddr {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("loopback has room");
     listener.local_addr().expect("it listens")
@@ -169,7 +169,7 @@ fn nginx(at: &Path, wire: Wire, address: SocketAddr, service: SocketAddr, more: 
     let temporary = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
         .map(|what| format!("{what}_temp_path {}/{what};", at.display()))
         .join(" ");
-    // Its workers would be somebody who may not write here.
+    // Its workers would run as a user without write access here.
     let user = if at.starts_with("/root") || is_root() { "user root;" } else { "" };
     format!(
         "daemon off; {user} worker_processes 1; pid {at}/pid; error_log stderr error;\n\

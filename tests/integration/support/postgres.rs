@@ -1,7 +1,7 @@
-//! A PostgreSQL cluster of the tests' own: made in a temporary folder, on a socket in that folder,
-//! as an unprivileged user, and gone with the test process. One cluster serves all tests of the
-//! process; each test takes a database of its own. Where a disk is to be full, a test takes a
-//! cluster of its own, whose data or log lies on that disk.
+//! A PostgreSQL cluster for the tests: created in a temporary folder, on a socket in that folder,
+//! as an unprivileged user, and removed with the test process. One cluster serves all tests of the
+//! process; each test has a database of its own. For a full disk, a test has a cluster of its own
+//! with its data or log on that disk.
 
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -13,12 +13,12 @@ struct Cluster {
     folder: PathBuf,
     bin: PathBuf,
     user: Option<(u32, u32)>,
-    /// Its standard input closes with the end of this process, however it ends; it then stops the
+    /// Its standard input closes with the end of this process, for any reason; it then stops the
     /// server and removes the folder.
     _watcher: Child,
 }
 
-/// Runs the server and ends it, at once, when standard input ends.
+/// Runs the server and stops it immediately when standard input ends.
 const WATCHER: &str =
     r#"folder=$1; shift; "$@" & server=$!; read -r _; kill -QUIT $server; wait $server; rm -rf "$folder""#;
 
@@ -30,7 +30,8 @@ read -r _; kill -TERM $keeper; wait $keeper; rm -rf "$folder""#;
 static CLUSTER: OnceLock<Option<Cluster>> = OnceLock::new();
 static DATABASES: AtomicU32 = AtomicU32::new(0);
 
-/// The address of an empty database, or `None`, loudly, where PostgreSQL is not installed.
+/// Returns the address of an empty database, or `None`, with a message, if PostgreSQL is not
+/// installed.
 pub fn database() -> Option<String> {
     let cluster = CLUSTER.get_or_init(start).as_ref();
     let Some(cluster) = cluster else {
@@ -47,7 +48,7 @@ fn start() -> Option<Cluster> {
     start_in(WATCHER, None, &[])
 }
 
-/// What of a cluster lies on a disk of its own.
+/// The part of a cluster on a disk of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
     Data,
@@ -55,13 +56,14 @@ pub enum Part {
     Log,
 }
 
-/// A cluster of one test, started again whenever it ends.
+/// A cluster of one test, which is restarted when it ends.
 pub struct Own(Cluster);
 
 impl Own {
-    /// A cluster with one part in `disk`; `None`, loudly, where PostgreSQL is not installed.
+    /// Starts a cluster with one part in `disk`; `None`, with a message, if PostgreSQL is not
+    /// installed.
     pub fn on(disk: &Path, part: Part) -> Option<Own> {
-        // All of the log is kept, in small segments, so that a full disk is felt soon.
+        // The complete log is retained, in small segments, so that a full disk has an early effect.
         let settings = ["-c", "wal_keep_size=1GB", "-c", "max_wal_size=2MB", "-c", "min_wal_size=2MB"];
         let cluster = start_in(KEEPER, Some((disk, part)), &settings);
         if cluster.is_none() {
@@ -74,7 +76,7 @@ impl Own {
         format!("postgres://switchback@localhost/postgres?host={}", self.0.folder.display())
     }
 
-    /// Runs statements to their end; an error is what PostgreSQL says.
+    /// Runs statements to their end. The error is PostgreSQL's.
     pub fn sql(&self, statements: &str) -> Result<(), String> {
         let done = self.0.run(&["psql", "-X", "-q", "-U", "switchback", "-d", "postgres", "-c", statements]);
         match done.status.success() {
@@ -83,7 +85,8 @@ impl Own {
         }
     }
 
-    /// A transaction that sees what there is now until it is dropped, so that nothing is tidied up meanwhile.
+    /// A transaction with a snapshot until it is dropped, so that no row version is removed in
+    /// between.
     pub fn snapshot(&self) -> Snapshot {
         use std::io::{BufRead as _, Write as _};
         let mut psql = command(&self.0.bin, "psql", self.0.user)
@@ -180,7 +183,7 @@ fn newest_bin() -> Option<PathBuf> {
     found.pop()
 }
 
-/// PostgreSQL refuses to run as root: then it runs as `postgres`, or as `nobody`.
+/// PostgreSQL refuses to run as root, so it runs as `postgres` or as `nobody`.
 fn unprivileged() -> Option<(u32, u32)> {
     let ours = std::fs::metadata("/proc/self").ok()?;
     if std::os::unix::fs::MetadataExt::uid(&ours) != 0 {

@@ -8,7 +8,7 @@ use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-/// How long the program may take to say something before a test has failed.
+/// Timeout for expected output of the program.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A running `switchback`; killed when dropped.
@@ -70,12 +70,12 @@ impl Program {
         self.child.id()
     }
 
-    /// What it prints, up to the line that holds `mark`.
+    /// Returns its output, up to the line with `mark`.
     pub fn stdout_until(&self, mark: &str) -> String {
         until(&heard(&self.stdout), mark, || heard(&self.stderr).try_iter().collect::<Vec<_>>().join("\n"))
     }
 
-    /// What it logs, up to the line that holds `mark`.
+    /// Returns its log, up to the line with `mark`.
     pub fn stderr_until(&self, mark: &str) -> String {
         until(&heard(&self.stderr), mark, String::new)
     }
@@ -86,26 +86,26 @@ impl Program {
         assert!(sent.expect("kill runs").success());
     }
 
-    /// Asks it to stop, as a service manager does, and waits.
+    /// Stops it with a signal, as a service manager does, and waits.
     pub fn stop(mut self) -> ExitStatus {
         self.signal("TERM");
         self.child.wait().expect("it is our child")
     }
 
-    /// Waits for it to end by itself; gives what it printed and what it logged.
+    /// Waits for its end. Returns its output and its log.
     pub fn all(mut self) -> (ExitStatus, String, String) {
         let status = self.child.wait().expect("it is our child");
         let text = |lines: &Mutex<Receiver<String>>| heard(lines).iter().collect::<Vec<_>>().join("\n");
         (status, text(&self.stdout), text(&self.stderr))
     }
 
-    /// Ends it at once, as nothing but the kernel can.
+    /// Kills it.
     pub fn kill(mut self) {
         self.child.kill().expect("it runs");
         self.child.wait().expect("it is our child");
     }
 
-    /// Waits for it to end by itself; gives what it logged too.
+    /// Waits for its end. Returns its log, too.
     pub fn ended(mut self) -> (ExitStatus, String) {
         let status = self.child.wait().expect("it is our child");
         (status, heard(&self.stderr).iter().collect::<Vec<_>>().join("\n"))
@@ -156,7 +156,7 @@ pub fn resident(id: u32) -> u64 {
     memory(id, "VmRSS:")
 }
 
-/// What of them the process has asked for. Pages of its program come and go as the kernel likes.
+/// The anonymous part of its memory. The kernel loads and discards pages of the program at will.
 pub fn anonymous(id: u32) -> u64 {
     memory(id, "RssAnon:")
 }

@@ -1,11 +1,11 @@
-//! Python with the packages of `tests/requirements.txt`, where `.ci/run` has put it: what others
-//! wrote judges what ours writes.
+//! Python with the packages of `tests/requirements.txt`, as installed by `.ci/run`: independent
+//! implementations that judge our output.
 
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-/// The interpreter; `None`, loudly, where it is not.
+/// Returns the interpreter; `None`, with a message, if it is absent.
 pub fn python() -> Option<PathBuf> {
     let of_ci = Path::new(env!("CARGO_TARGET_TMPDIR")).join("../tools/python/bin/python");
     let given = std::env::var_os("SWITCHBACK_PYTHON").map(PathBuf::from);
@@ -17,7 +17,8 @@ pub fn python() -> Option<PathBuf> {
     Some(found)
 }
 
-/// Runs a script of the project with arguments, and `input` to read; what it prints, or what it complains of.
+/// Runs a script of the project with arguments and standard input. Returns its output, or its
+/// error.
 pub fn run(python: &Path, script: &str, arguments: &[&str], input: &str) -> Result<String, String> {
     let mut child = Command::new(python)
         .arg(script)
@@ -27,7 +28,7 @@ pub fn run(python: &Path, script: &str, arguments: &[&str], input: &str) -> Resu
         .stderr(Stdio::piped())
         .spawn()
         .expect("the interpreter starts");
-    // A script that ends before it has read everything says why.
+    // A script that ends before it has read everything prints the reason.
     let _ = child.stdin.take().expect("it is piped").write_all(input.as_bytes());
     let done = child.wait_with_output().expect("it is our child");
     match done.status.success() {

@@ -1,6 +1,5 @@
-//! Both ends of the wire, byte by byte: an upstream that answers from a script and remembers what
-//! it was sent, and a client that sends whatever it is told. Neither knows HTTP well enough to be
-//! polite.
+//! Both ends of the wire, byte by byte: an upstream that answers from a script and records its
+//! requests, and a client that sends arbitrary bytes. Neither adds or corrects anything.
 
 use super::peers::Wire;
 use super::{raw_http2, tls};
@@ -16,7 +15,7 @@ use tokio_rustls::TlsAcceptor;
 /// How long anything on loopback may take before a test has failed.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
-/// What the upstream does once it has read a request.
+/// The reaction of the upstream to a request.
 #[derive(Clone, Debug)]
 pub enum Act {
     /// These bytes; the connection stays open for more.
@@ -25,9 +24,10 @@ pub enum Act {
     ReplyAndClose(Vec<u8>),
     /// These bytes, then a reset.
     ReplyAndReset(Vec<u8>),
-    /// Nothing, for as long as the other side waits.
+    /// None, until the other side closes.
     Silence,
-    /// These bytes; then, as another protocol would, every byte as it comes, letters in capitals.
+    /// These bytes; then, like another protocol, every byte as it arrives, with letters in upper
+    /// case.
     Switch(Vec<u8>),
     /// These bytes, again and again, until the other side has enough.
     Flood { head: Vec<u8>, piece: Vec<u8> },
@@ -70,7 +70,7 @@ impl Seen {
 /// A scripted upstream. The last act of the script is repeated.
 pub struct Upstream {
     pub address: SocketAddr,
-    /// What it speaks.
+    /// Its protocol.
     pub wire: Wire,
     seen: Arc<Mutex<Vec<Seen>>>,
     closed: Arc<Mutex<usize>>,
@@ -78,7 +78,7 @@ pub struct Upstream {
     accepting: JoinHandle<()>,
 }
 
-/// What an upstream does about its nth request.
+/// The reaction of an upstream to its nth request.
 pub(super) type Script = dyn Fn(usize, &Seen) -> Act + Send + Sync;
 
 impl Upstream {
@@ -86,7 +86,7 @@ impl Upstream {
         Upstream::over(Wire::Plain, script).await
     }
 
-    /// One that speaks HTTP/1.1 or HTTP/2, with TLS or without.
+    /// An upstream with HTTP/1.1 or HTTP/2, with TLS or without.
     pub async fn over(wire: Wire, script: Vec<Act>) -> Upstream {
         Upstream::listen(wire, move |at, _| script[at.min(script.len() - 1)].clone()).await
     }
@@ -293,7 +293,7 @@ pub struct Answer {
     pub body: Vec<u8>,
     /// Whether the body reached the end that its framing promises.
     pub is_complete: bool,
-    /// Heads of interim answers that came before, but `100 Continue`.
+    /// Heads of earlier interim answers, except `100 Continue`.
     pub interim: Vec<String>,
     /// Fields after a chunked body, with their line ends.
     pub trailers: String,
@@ -329,7 +329,8 @@ impl Client {
         let _ = self.stream.write_all(bytes.as_ref()).await;
     }
 
-    /// The next answer to a request other than HEAD; none when the connection ends before one begins.
+    /// Returns the next answer to a request other than HEAD; none if the connection ends before one
+    /// starts.
     pub async fn answer(&mut self) -> Option<Answer> {
         tokio::time::timeout(PATIENCE, self.read_answer(false)).await.expect("no answer came")
     }
@@ -339,7 +340,8 @@ impl Client {
         tokio::time::timeout(PATIENCE, self.read_answer(true)).await.expect("no answer came")
     }
 
-    /// The first line of what comes next, interim answers included; it is consumed with its fields.
+    /// Returns the first line of the next message, including interim answers; it is consumed with
+    /// its fields.
     pub async fn first_line(&mut self) -> String {
         let reading = async {
             while find(&self.pending, b"\r\n\r\n").is_none() {
@@ -364,7 +366,7 @@ impl Client {
         self.pending.drain(..count.min(self.pending.len())).collect()
     }
 
-    /// Whether the other side has closed, reading what is left.
+    /// Returns whether the other side has closed, after reading the rest.
     pub async fn is_closed(&mut self) -> bool {
         let reading = async { while read_more(&mut self.stream, &mut self.pending).await.is_some() {} };
         tokio::time::timeout(PATIENCE, reading).await.is_ok() && self.pending.is_empty()
@@ -424,7 +426,7 @@ impl Client {
             };
             let size = usize::from_str_radix(std::str::from_utf8(&self.pending[..end]).ok()?, 16).ok()?;
             if size == 0 {
-                // The line end of the last chunk begins what ends it, or its trailers.
+                // The line end of the last chunk belongs to the end, or to its trailers.
                 self.pending.drain(..end);
                 while find(&self.pending, b"\r\n\r\n").is_none() {
                     read_more(&mut self.stream, &mut self.pending).await?;

@@ -1,6 +1,6 @@
-//! The scripted upstream over HTTP/2. Scripts write their answers as HTTP/1.1; here they are put
-//! into frames. What HTTP/1.1 says by a length that is not reached, or by chunks without a last
-//! one, HTTP/2 says by a stream that is not ended.
+//! The scripted upstream over HTTP/2. Scripts define their answers in HTTP/1.1; here they are
+//! converted to frames. An incomplete body of HTTP/1.1, by length or without a last chunk, becomes
+//! a stream that is not ended.
 
 use super::raw::{Act, Script, Seen};
 use bytes::Bytes;
@@ -27,11 +27,11 @@ enum Replied {
     Whole,
     /// More is to come, or was promised.
     Unfinished(SendStream<Bytes>),
-    /// There was not even a head, or nobody wants it.
+    /// There was no head, or the call was cancelled.
     Nothing,
 }
 
-/// What the calls of all connections share.
+/// State that the calls of all connections share.
 pub(super) struct Shared {
     pub script: Arc<Script>,
     pub seen: Arc<Mutex<Vec<Seen>>>,
@@ -64,8 +64,7 @@ pub(super) async fn serve(
             Some(end) = ending.recv() => match end {
                 End::Orderly => http2.graceful_shutdown(),
                 end => {
-                    // What was sent goes out first: the pong to a ping that was sent after it says
-                    // that it did.
+                    // Earlier data is sent first: the pong to a later ping confirms it.
                     for _ in 0..2 {
                         tokio::select! {
                             _ = pings.ping(h2::Ping::opaque()) => {}
@@ -128,7 +127,7 @@ async fn answer(
     }
 }
 
-/// Ends the connection; the call stays as it is until it has ended.
+/// Ends the connection; the call keeps its state until then.
 async fn end(
     ends: &mpsc::UnboundedSender<End>,
     how: End,
@@ -157,7 +156,7 @@ async fn read(request: Request<RecvStream>, connection: usize) -> Option<Seen> {
     Some(Seen { head: text, body, connection })
 }
 
-/// Sends what `bytes` say. Without a length more is to come.
+/// Sends `bytes`. Without a length, more data follows.
 async fn reply(respond: &mut SendResponse<Bytes>, bytes: &[u8]) -> Replied {
     let mut rest = bytes;
     loop {
@@ -205,7 +204,7 @@ async fn reply(respond: &mut SendResponse<Bytes>, bytes: &[u8]) -> Replied {
     }
 }
 
-/// What chunks hold, and whether the last one is there.
+/// Returns the content of chunks, and whether the last one is present.
 fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
     let mut body = Vec::new();
     while let Some(end) = rest.windows(2).position(|window| window == b"\r\n") {
@@ -222,7 +221,7 @@ fn unchunked(mut rest: &[u8]) -> (Vec<u8>, bool) {
     (body, false)
 }
 
-/// Sends data as fast as the other side takes it; none if it does not want any more.
+/// Sends data as fast as the other side accepts it; none if it has cancelled.
 async fn send(stream: &mut SendStream<Bytes>, mut bytes: Bytes, is_last: bool) -> Option<()> {
     while !bytes.is_empty() {
         stream.reserve_capacity(bytes.len());

@@ -10,8 +10,8 @@ use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Account, Sandbox};
 use tempfile::TempDir;
 
-/// Writes a configuration: what every gateway of a test needs, then `more`, which is lines of YAML
-/// from line 7 on, or from line 6 on where it begins with settings of its own. `upstream` is the
+/// Writes a configuration: the common part of all gateways in tests, then `more`, which is lines of
+/// YAML from line 7 on, or from line 6 on if it starts with its own settings. `upstream` is the
 /// address of the v3 service.
 pub fn write(folder: &Path, upstream: &str, more: &str) -> PathBuf {
     write_before(folder, upstream, &["v3"], more)
@@ -49,7 +49,7 @@ pub fn start(file: &Path, more: &[&str]) -> Program {
 }
 
 fn start_with(file: &Path, key: &Secret<String>, more: &[&str]) -> Program {
-    // What upstreams of the tests show behind TLS is trusted, and nothing else.
+    // Only the certificates of the tests' upstreams are trusted.
     start_trusting(file, key, &super::tls::upstream_certificate(), more)
 }
 
@@ -82,12 +82,12 @@ pub async fn serve(file: &Path, key: &Secret<String>) -> (Program, SocketAddr, S
     starting.await.expect("it serves")
 }
 
-/// Waits until a gateway serves, and says where clients connect to it.
+/// Waits until a gateway serves. Returns its address for clients.
 pub fn address(program: &Program) -> SocketAddr {
     addresses(program).0
 }
 
-/// Waits until a gateway serves, and says where clients and where operators connect to it.
+/// Waits until a gateway serves. Returns its addresses for clients and for operators.
 pub fn addresses(program: &Program) -> (SocketAddr, SocketAddr) {
     let said = program.stderr_until("serving");
     // As text, or as JSON.
@@ -116,12 +116,12 @@ pub struct Serving {
     _program: Program,
     /// Where its configuration `switchback.yaml` and its store are.
     pub folder: TempDir,
-    /// What it seals with, in the variable `TEST_KEY`.
+    /// Its sealing key, in the variable `TEST_KEY`.
     pub key: Secret<String>,
 }
 
 impl Serving {
-    /// A gateway whose one client is the sandbox's administrator.
+    /// A gateway with one client, the sandbox's administrator.
     pub async fn before(sandbox: &Sandbox) -> Serving {
         let account = sandbox.credentials().account("administrator").expect("every sandbox has one");
         Serving::with(sandbox, &[Enrolled { account, company: None }]).await
@@ -155,7 +155,7 @@ impl Serving {
         Serving::keyed(folder, file, key.clone()).await
     }
 
-    /// A gateway whose v3 service is at `url`, with `more` lines of configuration.
+    /// A gateway with its v3 service at `url`, with `more` lines of configuration.
     pub async fn at(url: &str, more: &str) -> Serving {
         let folder = tempfile::tempdir().expect("a temporary folder");
         let file = write_at(folder.path(), url, more);
@@ -180,7 +180,7 @@ impl Serving {
 }
 
 impl Serving {
-    /// What it has counted.
+    /// Its counts.
     pub async fn metrics(&self) -> String {
         let request = format!("GET /metrics HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n\r\n", self.admin);
         raw::exchange(self.admin, request).await.expect("the admin port answers").text()

@@ -38,7 +38,8 @@ pub fn section(page: &str, id: &str) -> String {
     text(markup(page, id).split_once('>').map_or("", |(_, rest)| rest))
 }
 
-/// The texts of the elements of one kind in markup, such as of `tr`; none of them holds another one.
+/// Returns the texts of the elements of one kind in markup, such as of `tr`, which must not be
+/// nested.
 pub fn texts(markup: &str, element: &str) -> Vec<String> {
     let (open, close) = (format!("<{element}"), format!("</{element}>"));
     let pieces = markup.split(&open).skip(1).filter(|piece| piece.starts_with(['>', ' ']));
@@ -46,7 +47,7 @@ pub fn texts(markup: &str, element: &str) -> Vec<String> {
     pieces.filter_map(inner).collect()
 }
 
-/// The address of an operation's page, or of what lies below such an address.
+/// Returns the address of an operation's page, or of one below it.
 pub fn address(page: &str, side: &str, operation: &str) -> String {
     format!("/{page}/{side}/{}", encoded(operation))
 }
@@ -60,8 +61,8 @@ pub fn encoded(name: &str) -> String {
     name.chars().map(letter).collect()
 }
 
-/// A page, once it has this in it: what pages state of the store and of traffic comes a little
-/// later than it happens.
+/// Returns a page once it contains this text: pages display the store and traffic with a small
+/// delay.
 pub async fn page_with(gateway: &Running, path: &str, mark: &str) -> String {
     let mut last = String::new();
     eventually(&format!("{path} has {mark}"), async || {

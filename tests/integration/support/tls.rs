@@ -1,4 +1,4 @@
-//! TLS of the tests: a certificate for `gateway.test` that signs itself, and one for upstreams on
+//! TLS of the tests: a self-signed certificate for `gateway.test`, and one for upstreams on
 //! loopback. Their keys protect nothing.
 
 use rustls_pki_types::pem::PemObject as _;
@@ -13,7 +13,7 @@ pub fn file(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/integration/support/tls").join(name)
 }
 
-/// What upstreams on loopback show, as PEM.
+/// The certificate of upstreams on loopback, as PEM.
 pub fn upstream_certificate() -> PathBuf {
     file("upstream.pem")
 }
@@ -23,7 +23,7 @@ pub fn upstream_key() -> PathBuf {
     file("upstream-key.pem")
 }
 
-/// For an upstream on loopback that speaks these protocols.
+/// For an upstream on loopback with these protocols.
 pub fn upstream_acceptor(alpn: &[&str]) -> TlsAcceptor {
     let certificate = CertificateDer::from_pem_file(upstream_certificate()).unwrap();
     let key = PrivateKeyDer::from_pem_file(upstream_key()).unwrap();

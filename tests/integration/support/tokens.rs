@@ -85,7 +85,7 @@ impl Gateway {
         self.tokens.clients().authenticate(OLD_TOKEN.as_bytes(), "v2").expect("the client is enrolled")
     }
 
-    /// What a new process finds: everything in memory is gone.
+    /// The state of a new process: memory is empty.
     pub async fn restart(self, endpoint: TokenEndpoint, settings: RefreshSettings) -> Self {
         let Gateway { store, tokens, clock, key, url, folder } = self;
         tokens.drain(PATIENCE).await;
@@ -122,7 +122,7 @@ pub fn operation_at(path: &str) -> CallOperation {
     CallOperation::from_call(&http::Method::GET, path)
 }
 
-/// How the messaging service's authorization server wants to be asked.
+/// The token requests of the messaging service's authorization server.
 pub fn service_requests() -> TokenRequests {
     TokenRequests {
         body: Some(BodyForm::Json),

@@ -9,7 +9,7 @@ use switchback_compiler::contract::{
 };
 use switchback_json::{self as json, Str, Value};
 
-/// What one place may hold instead of what its type alone says.
+/// A restriction of the values at one place, in addition to its type.
 pub type Narrow<'a> = &'a dyn Fn(&Spot<'_>, BoxedStrategy<Value>) -> BoxedStrategy<Value>;
 
 /// A place that a value is generated for.
@@ -17,17 +17,17 @@ pub struct Spot<'a> {
     /// Path from the top, such as `$.a[*].b`.
     pub path: &'a str,
     pub nullable: bool,
-    /// The values of the type, without null where it is one of them: to choose among these is to
-    /// draw none in vain.
+    /// Returns the values of the type, without null if it is one of them: random choice among these
+    /// is never wasted.
     pub some: &'a BoxedStrategy<Value>,
 }
 
-/// How much of what may be missing is there.
+/// The share of optional values that are present.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fill {
-    /// Optional members come and go, null is taken where it may stand.
+    /// Optional members are random, and null is used where permitted.
     Any,
-    /// Every member is there, nothing is null that need not be, no list is empty that need not be.
+    /// Every member is present, and no value is null or empty unless required.
     Full,
 }
 
@@ -36,7 +36,7 @@ pub enum Fill {
 pub struct Generator<'a> {
     pub types: &'a Types,
     pub fill: Fill,
-    /// Called for every place; gives back what it was given where there is nothing to narrow.
+    /// Called for every place; returns its argument if there is no restriction.
     pub narrow: Narrow<'a>,
     /// Whether the member at a path must be there, optional or not.
     pub must: &'a dyn Fn(&str) -> bool,
@@ -55,7 +55,7 @@ impl Generator<'_> {
         self.at("$", ty, 0)
     }
 
-    /// Values of a type that stands at a path.
+    /// Returns values of a type at a path.
     pub fn value_at(&self, path: &str, ty: &Type) -> BoxedStrategy<Value> {
         self.at(path, ty, path.matches(['.', '[']).count())
     }

@@ -1,4 +1,4 @@
-//! Two answers beside one another: where they differ, and which differences a pack declares.
+//! Comparison of two answers: their differences, and those that a pack declares.
 
 use super::raw::Answer;
 use crate::contract_walk::document::{Document, Operation};
@@ -32,8 +32,8 @@ pub fn route_of<'p>(pack: &'p Pack, side: SideId, line: &str) -> Option<&'p Rout
     }
 }
 
-/// Whether the pack declares this difference: a field of the served side that is lost on this
-/// route, and what stands there instead.
+/// Returns whether the pack declares this difference: a field of the served side that is lost on
+/// this route, and its replacement.
 pub fn is_declared(pack: &Pack, route: Option<&Route>, side: SideId, difference: &Difference) -> bool {
     let name = &pack.sides[usize::from(side.0)].name;
     let losses = route.map_or(&[][..], |route| &route.losses);
@@ -43,8 +43,8 @@ pub fn is_declared(pack: &Pack, route: Option<&Route>, side: SideId, difference:
     })
 }
 
-/// Whether two values are one id: integers or numeric texts, as the contracts say, and clients must
-/// accept both.
+/// Returns whether two values are one id: integers or numeric texts, as the contracts permit;
+/// clients must accept both.
 pub fn is_same_id(difference: &Difference) -> bool {
     let digits = |value: &Option<Value>| match value {
         Some(Value::Number(number)) => Some(number.to_string()),
@@ -56,8 +56,8 @@ pub fn is_same_id(difference: &Difference) -> bool {
     is_id && digits(&difference.told).is_some() && digits(&difference.told) == digits(&difference.got)
 }
 
-/// The places of the answers of a route at which the pack itself writes null, having no source for
-/// what belongs there; a null further down stands for all that is below it.
+/// The places of a route's answers at which the pack writes null for lack of a source; a nested
+/// null represents everything below it.
 pub fn written_nulls(route: &Route) -> BTreeSet<String> {
     let mut places = BTreeSet::new();
     if let RouteKind::Serve(serve) = &route.kind {
@@ -165,13 +165,13 @@ pub fn is_error_form(body: &Value) -> bool {
         && body["reason"].as_str().is_some_and(|text| !text.is_empty())
 }
 
-/// The body as JSON; null where it is none.
+/// Returns the body as JSON; null without one.
 pub fn json(answer: &Answer) -> Value {
     serde_json::from_slice(&answer.body).unwrap_or(Value::Null)
 }
 
-/// Members of the bodies that a service of this contract got and does not declare, by operation.
-/// `log` is what the sandbox lists under `/_sandbox/requests`.
+/// Returns undeclared members of the bodies that a service with this contract received, by
+/// operation. `log` is the sandbox's list at `/_sandbox/requests`.
 pub fn undeclared_members(contract: &Document, log: &Value) -> Vec<String> {
     let calls = log.as_array().or_else(|| log["requests"].as_array()).expect("a list of requests");
     let side = format!("/{}/", contract.side);
@@ -211,7 +211,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// All places at which what one was told differs from what the other got.
+/// Returns all places with a difference between two answers.
 pub fn differences(told: &Value, got: &Value) -> Vec<Difference> {
     let mut found = Vec::new();
     walk("$", Some(told), Some(got), &mut found);
