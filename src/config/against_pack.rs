@@ -100,6 +100,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
 fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
     let total = config.limits.total_timeout;
     let spoken = spoken(config, pack);
+    // Only sides with a front: routes of the other side are never run.
     let sides = pack.sides.iter().filter(|side| spoken.contains(&side.name.as_str()));
     for wait in sides.flat_map(|side| &side.waits).filter(|wait| wait.longest > total) {
         let span = config.total_timeout_place.unwrap_or_else(|| beginning(config));
@@ -118,6 +119,7 @@ fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
 /// Checks that no operation has the path of an event receiver: events are matched before the
 /// fronts, so the operation would be unreachable.
 fn check_event_paths(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    // Without `fronts`, the old side is served at its name, so its paths are taken too.
     let usual = format!("/{}", pack.sides[0].name);
     let fronts = config.fronts.iter().map(|front| (front.prefix.as_str(), front.speaks.value.as_str()));
     let fronts: Vec<(&str, &str)> = match config.fronts.is_empty() {
@@ -148,6 +150,7 @@ fn check_event_paths(config: &Config, pack: &PackFacts, findings: &mut Findings)
 
 /// Returns whether a path matches a template.
 fn is_at(template: &str, path: &str) -> bool {
+    // Any variable segment matches: a receiver below it would take calls of some values.
     let mut segments = path.split('/');
     template
         .split('/')
@@ -265,6 +268,8 @@ fn check_client(client: &ClientConfig, config: &Config, pack: &PackFacts, findin
             check_calls(client, side, pack, findings);
         }
     }
+    // Calls to the new side have one credential. With two, it would be unclear which one a refused token
+    // refers to.
     for (side, _) in &client.credentials {
         let is_new = known_side(side, pack, findings).is_some_and(|side| side.name == pack.sides[1].name);
         if is_new && client.grant.is_some() {
@@ -300,6 +305,8 @@ fn check_calls(client: &ClientConfig, spoken: &Placed<String>, pack: &PackFacts,
 
 /// Returns the place for findings about missing sections.
 fn beginning(config: &Config) -> Span {
+    // A missing key has no place. The finding points to the first upstream, where such a key is usually
+    // added.
     config.upstreams.first().map_or(Span::default(), |upstream| upstream.side.span)
 }
 
@@ -377,6 +384,7 @@ fn check_operation(key: &Placed<OperationKey>, pack: &PackFacts, findings: &mut 
         None => &pack.sides[..],
     };
     let Some(operation) = &key.operation else { return };
+    // Events have phases too, so their names are valid keys.
     let known = of.iter().flat_map(|side| side.operations.iter().chain(&side.events));
     let operations: Vec<&str> = known.map(String::as_str).collect();
     if !operations.contains(&operation.as_str()) {
@@ -424,6 +432,7 @@ fn check_one_side(
     let spoken = spoken(config, pack);
     let meant: Vec<&str> =
         pack.sides.iter().filter(|side| has(side)).map(|side| side.name.as_str()).collect();
+    // An operation of a side without a front is never called, so the key is unambiguous.
     let meant: Vec<&str> = meant.into_iter().filter(|side| spoken.contains(side)).collect();
     if let [one, other] = meant.as_slice() {
         let (text, name) = (&key.value, phase.name());
@@ -493,6 +502,7 @@ fn check_settings(config: &Config, pack: &PackFacts, findings: &mut Findings) {
 /// Collects all values other than maps, with their dotted names.
 fn leaves<'v>(value: &'v Value, name: String, found: &mut Vec<(String, &'v Value)>) {
     match value {
+        // A setting `a.b` may be written as nested maps or as one dotted key.
         Value::Object(members) => {
             for (key, value) in members {
                 let name = if name.is_empty() { key.clone() } else { format!("{name}.{key}") };

@@ -126,12 +126,15 @@ fn otlp(raw: RawOtlp, findings: &mut Findings) -> Option<OtlpSettings> {
         let what = "the address of a collector has no query";
         findings.push(Finding::error(Code::ValueForm, endpoint.span, what));
     }
+    // Exporters append this path (OpenTelemetry, OTLP/HTTP request), so that with it every export would
+    // end in 404.
     if endpoint.base_path().ends_with("/v1/traces") {
         let what = "`/v1/traces` is added to the address of the collector, and stands there already";
         findings.push(
             Finding::error(Code::ValueForm, endpoint.span, what).help("leave `/v1/traces` out of `endpoint`"),
         );
     }
+    // These fields usually contain an API key.
     if !headers.is_empty() && is_in_the_clear(&endpoint) {
         let what = "the fields of `headers` would travel unencrypted to another machine";
         findings.push(Finding::warning(Code::Conflict, endpoint.span, what).help("use an `https` URL"));
@@ -177,6 +180,7 @@ fn tls_files(raw: RawTls) -> Option<TlsFilesConfig> {
 }
 
 fn admin(raw: &RawAdmin, findings: &mut Findings) -> AdminConfig {
+    // On loopback, only users of the machine reach the port, and it is read-only for them.
     if raw.token.is_none() && !raw.listen.ip().is_loopback() {
         let what =
             format!("others can reach the admin port on {}, and `admin.token` is not set", raw.listen.value);

@@ -120,6 +120,7 @@ fn brownout_client(visit: &PageContext<'_>) -> Markup {
 /// rendered from.
 fn brownouts_seen(visit: &PageContext<'_>) -> String {
     let all = visit.parts.retirement.brownouts();
+    // Windows of the configuration cannot change at run time, so they cannot conflict.
     let ids = all.iter().filter(|one| one.by != "configuration").map(|one| one.id.as_str());
     ids.collect::<Vec<_>>().join(" ")
 }
@@ -154,6 +155,7 @@ fn parse_brownout(visit: &PageContext<'_>, form: &FormFields) -> Result<NewBrown
         side: side(form),
         operations,
         clients,
+        // The confirmation page has this field only for a window for all calls of all clients.
         everything: is_for_all && form.get("confirm").trim() == EVERYTHING,
         from_ms: from,
         until_ms: from.saturating_add(minutes.saturating_mul(60_000)),
@@ -186,6 +188,7 @@ pub(super) async fn asked_for_brownout(visit: &PageContext<'_>) -> AdminResponse
             outcome => outcome.map_err(Refusal::from),
         })
     };
+    // Without the counts of the store, a reach of zero would be wrong, so none is displayed.
     let reach = match visit.in_time(preview).await {
         Some(Err(refusal)) => return brownout_refused(visit, &refusal),
         Some(Ok(reach)) if usage.value.is_some() => Some(reach),
@@ -248,6 +251,7 @@ fn requests_of_the_hour(visit: &PageContext<'_>, new: &NewBrownout) -> u64 {
 
 /// Returns the number of calls that were not rejected by a brownout or a sunset.
 fn rejectable(mut outcomes: [u64; OUTCOMES.len()]) -> u64 {
+    // These calls are rejected already and would not be affected by another window.
     outcomes[Outcome::Brownout as usize] = 0;
     outcomes[Outcome::Retired as usize] = 0;
     requests_of(&outcomes)

@@ -21,6 +21,8 @@ use switchback_gateway::token::{ClientInfo, ConnectLink, Revocation, TokenError}
 pub(super) async fn one(visit: &PageContext<'_>, name: &str, told: Option<Markup>) -> AdminResponse {
     let clients = visit.clients().await;
     let found = clients.rows().iter().find(|client| client.name == name);
+    // While the store is unavailable, a missing client may only be unread, which must not look like a
+    // deletion.
     if found.is_none() && clients.failing_since.is_none() {
         return visit.not_found();
     }
@@ -132,6 +134,7 @@ pub(super) fn link_cookie(visit: &PageContext<'_>, link: &ConnectLink) -> String
     let proof = session.map(|session| visit.studio.guard.form_token(session)).unwrap_or_default();
     let expires_ms = unix_ms(&link.expires_at).unwrap_or(visit.now_ms);
     let seconds = (expires_ms - visit.now_ms).max(0) / 1000;
+    // Browsers drop a `Secure` cookie that arrives without TLS, in some cases even on loopback.
     let secure = if is_behind_tls(visit.headers) { "; Secure" } else { "" };
     format!(
         "{LINK_COOKIE}={proof}:{expires_ms}:{}; Path=/clients/{}; HttpOnly; SameSite=Strict; Max-Age={seconds}{secure}",
@@ -146,6 +149,7 @@ fn new_link(visit: &PageContext<'_>) -> Option<Markup> {
     let mut parts = cookie(visit.headers, LINK_COOKIE)?.splitn(3, ':');
     let (proof, expires_ms, url) =
         (parts.next()?, parts.next()?.parse::<i64>().ok()?, percent_decode(parts.next()?));
+    // A cookie of an earlier session in the same browser must not show its link to another operator.
     let is_of_session = visit.studio.guard.is_form_token(session, proof);
     (is_of_session && expires_ms > visit.now_ms).then(|| {
         html! {
@@ -262,5 +266,7 @@ pub(super) async fn second_of_client(
     let (tone, state) = tone(client);
     let now = html! { strong { (client.name) } " is " (badge(tone, &state)) " now, with " (count_noun(client.tokens as u64, "token")) "." };
     let fresh = [("seen", client.version.to_string())];
+    // The second form has the present state, so that confirming it again succeeds unless it changed once
+    // more.
     kept::second(visit, Tab::Clients, &[&client.name], &now, form, &fresh).await
 }

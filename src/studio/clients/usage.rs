@@ -33,6 +33,7 @@ pub(super) fn matrix(visit: &PageContext<'_>, seen: &Snapshot<Vec<UsageInfo>>) -
         *calls.entry((&one.side, &one.operation)).or_default() += one.calls;
     }
     let mut columns: Vec<((&str, &str), i64)> = calls.into_iter().collect();
+    // The most frequent operations first, because only a part of the columns fits on a page.
     columns.sort_by_key(|(_, calls)| std::cmp::Reverse(*calls));
     let operations = columns.len();
     let first = (visit.query.page_of("operations") - 1).saturating_mul(COLUMNS_MAX);
@@ -42,6 +43,8 @@ pub(super) fn matrix(visit: &PageContext<'_>, seen: &Snapshot<Vec<UsageInfo>>) -
         let cell = cells.entry(&one.client).or_default().entry((&one.side, &one.operation)).or_default();
         cell.calls += one.calls;
         cell.last = cell.last.max(&one.last);
+        // One unanswered outcome marks the cell, even among many answered calls: it needs attention before
+        // the end of a side.
         cell.is_unanswered |= is_unanswered(one);
     }
     let searched = visit.query.get("caller").to_lowercase();
@@ -128,6 +131,7 @@ pub(in crate::studio) fn callers(
         *last = (*last).max(&one.last);
     }
     let mut of: Vec<_> = of.into_iter().collect();
+    // By the last call: clients that still call are more relevant than those with large old counts.
     of.sort_by_key(|(_, (.., last))| std::cmp::Reverse(unix_ms(last)));
     html! {
         @if of.is_empty() { p.soft { "No client has called it since counting started." } } @else {

@@ -32,6 +32,7 @@ pub(super) async fn asked_to_move(visit: &PageContext<'_>, info: &PhaseInfo) -> 
     if !visit.may_operate() {
         return visit.needs_operator();
     }
+    // The target is checked before the page, so that an invalid form is refused before its confirmation.
     if visit.query.get("phase") != AS_CONFIGURED
         && let Err(refusal) = parse_phase(&visit.query)
     {
