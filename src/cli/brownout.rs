@@ -89,7 +89,7 @@ async fn manage(args: BrownoutArgs) -> Result<(), VerbError> {
                 ));
             }
             let usage = Usage::new(opened.store.clone()).list().await?;
-            // Printed before the question, so that the decision is made with the affected clients in view.
+            // Printed before the question, so that the affected clients are known before the decision.
             let reach = retirement.preview(&new, &usage).await?;
             eprintln!("Reach: {reach}.");
             if new.everything && !yes {

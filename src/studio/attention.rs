@@ -55,7 +55,7 @@ impl AttentionContext {
 
 /// Renders open brownouts: the rejected calls, the end, and a button to end them.
 pub(super) fn of_brownouts(all: &[Brownout], reader: &AttentionContext) -> Vec<Markup> {
-    // A planned brownout needs no attention before it begins.
+    // A planned brownout needs no attention before its start.
     let open = all.iter().filter(|one| one.from_ms <= reader.now_ms && reader.now_ms < one.until_ms);
     open.map(|one| {
         html! { li id={ "todo-brownout-" (one.id) } {
@@ -161,7 +161,7 @@ pub(super) fn of_certificates(certificates: &[CertificateEnd], reader: &Attentio
     let now_ms = reader.now_ms;
     let mut near: Vec<&CertificateEnd> =
         certificates.iter().filter(|one| one.ends_ms - now_ms < CERTIFICATE_NEAR_MS).collect();
-    // The certificate that ends first is the most urgent.
+    // The certificate with the earliest end is the most urgent.
     near.sort_by_key(|one| one.ends_ms);
     near.iter()
         .map(|one| {

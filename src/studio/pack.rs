@@ -105,7 +105,7 @@ fn search(visit: &PageContext<'_>, part: &str, words: &str, example: &str) -> Ma
 /// matches.
 fn of_page<'a, T>(visit: &PageContext<'_>, all: &'a [T], name: impl Fn(&T) -> &str) -> (Vec<&'a T>, usize) {
     let asked = visit.query.get("q").to_lowercase();
-    // Filtered before the pages are cut, so that a search covers the whole list.
+    // Filtered before the pages are cut, so that a search covers the complete list.
     let found: Vec<&T> = all.iter().filter(|one| name(one).to_lowercase().contains(&asked)).collect();
     (page_slice(&found, visit.query.page(), LISTED).to_vec(), found.len())
 }

@@ -15,8 +15,8 @@ pub struct Archive {
     pub name: String,
     /// Description for the operator.
     pub about: String,
-    /// The side whose type the values have. `None` if an entry consists of its key alone, such as a
-    /// mark that an object was deleted.
+    /// The side with the type of the values. `None` if an entry consists of its key alone, such as
+    /// a mark that an object was deleted.
     pub side: Option<SideId>,
     /// Place of the declaration in the mapping.
     pub origin: Origin,
@@ -47,7 +47,7 @@ pub struct Keep {
     pub archive: ArchiveId,
     /// Computes the key from the context.
     pub key: Expr,
-    /// Computes the value. `None` in an archive whose entries consist of their keys.
+    /// Computes the value. `None` in an archive with entries that consist of their keys.
     pub value: Option<Expr>,
     /// Repeats the write for each of these elements.
     pub each: Option<EachOf>,

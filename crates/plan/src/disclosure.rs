@@ -3,8 +3,8 @@
 //! samples of the dual run, recordings, planned calls, paths in logs. The module `redact`
 //! implements the masks.
 //!
-//! Without a declaration, a text may contain what people wrote. It is shown only if the contract
-//! enumerates it. The same applies to values that no contract declares.
+//! Without a declaration, a text may be personal. It is shown only if the contract enumerates it.
+//! The same applies to values that no contract declares.
 
 use super::StatusFrom;
 use http::Method;
@@ -29,7 +29,7 @@ pub struct Disclosure {
     pub listed: Vec<Arc<str>>,
     /// Declared members.
     pub members: BTreeMap<Arc<str>, DisclosureId>,
-    /// Rule for undeclared members, whose names are data.
+    /// Rule for undeclared members with names that are data.
     pub others: Option<DisclosureId>,
     /// Rule for the elements of a list.
     pub element: Option<DisclosureId>,

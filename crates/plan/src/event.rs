@@ -115,7 +115,7 @@ impl Events {
         }
     }
 
-    /// Returns the first route whose result has this name.
+    /// Returns the first route with a result of this name.
     pub fn telling(&self, name: &str) -> Option<&EventRoute> {
         self.routes.iter().find(|route| route.delivered().is_some_and(|told| **told.name == *name))
     }

@@ -13,8 +13,7 @@ use super::json::{Key, Raw};
 use super::location::Location;
 use super::predicate::Predicate;
 
-/// An expression. If it yields no value (its place is absent), the member that it was meant for is
-/// omitted.
+/// An expression. If it yields no value (its place is absent), its member is omitted.
 #[derive(Clone, Debug)]
 pub enum Expr {
     /// This text, always.
@@ -49,7 +48,7 @@ pub enum Expr {
         with: Vec<Expr>,
         /// If present, the result is merged into a value of the target side.
         over: Option<Box<Overlay>>,
-        /// Members whose null is replaced by this text.
+        /// Members with a null that this text replaces.
         null_as: Vec<(Key, Raw)>,
         /// Handling of the other nulls in the result.
         null_else: NullElse,
@@ -68,8 +67,8 @@ pub enum Expr {
         /// The expression to evaluate for each element.
         give: Box<Expr>,
     },
-    /// The element of a list whose member equals a value, for side-loaded records. For a list of
-    /// values, all matching elements in the order of the values. Absent if no element matches.
+    /// The element of a list with a member that equals a value, for side-loaded records. For a list
+    /// of values, all matching elements in the order of the values. Absent if no element matches.
     Lookup {
         /// A scalar, or a list of scalars.
         value: Box<Expr>,

@@ -133,7 +133,7 @@ impl MultipartFormat {
         self.parts.iter().find(|(key, _)| *key.text == *name).map(|(_, kind)| kind)
     }
 
-    /// Returns whether the part with this name is a file, whose bytes are forwarded unchanged.
+    /// Returns whether the part with this name is a file, with bytes that are forwarded unchanged.
     pub fn is_file(&self, name: &str) -> bool {
         self.kind(name) == Some(&PartKind::File)
     }

@@ -181,7 +181,7 @@ pub struct Side {
 /// All plans that serve one side from the other.
 #[derive(Debug)]
 pub struct Direction {
-    /// The side whose clients these plans serve.
+    /// The side of the clients that these plans serve.
     pub serves: SideId,
     /// One route per operation of the served contract, in contract order. `RouteId` is an index
     /// into them.

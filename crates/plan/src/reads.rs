@@ -1,5 +1,5 @@
-//! Analyses of what plans read: the settings that one side depends on, and the members of a step's
-//! reply that the rest of its route uses.
+//! Analyses of the data that plans read: the settings that one side depends on, and the members of
+//! a step's reply that the rest of its route uses.
 
 use super::{
     Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,

@@ -10,7 +10,7 @@ use super::{
 };
 use serde::Serialize;
 
-/// The report of a pack: what clients of each side can expect.
+/// The report of a pack, for the clients of each side.
 #[derive(Debug, Serialize)]
 pub struct Report {
     /// Name of the pack.
@@ -77,7 +77,7 @@ pub struct SettingReport {
     pub default: Option<String>,
     /// Whether the operator must set it if clients use a side in `read_by`.
     pub required: bool,
-    /// Sides whose clients' calls read it.
+    /// Sides with calls that read it.
     pub read_by: Vec<String>,
     /// Allowed texts; empty if any text is allowed.
     pub values: Vec<String>,

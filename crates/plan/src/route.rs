@@ -43,7 +43,7 @@ pub struct Route {
     pub paging: Option<Arc<Paging>>,
     /// The operation that reads the effect of this write in a dual run.
     pub read_back: Option<ReadBack>,
-    /// Alternative routes while a setting is on. The first one whose setting is on applies.
+    /// Alternative routes while a setting is on. The first one with an enabled setting applies.
     pub instead: Vec<Instead>,
     /// The entry of `routes:` that it was compiled from.
     pub origin: Origin,
@@ -243,7 +243,7 @@ pub struct Harvest {
     pub about: String,
     /// The side to read from.
     pub from: SideId,
-    /// A route of several calls whose only parameter is `page`. Its response is the page; a page
+    /// A route of several calls with `page` as its only parameter. Its response is the page; a page
     /// with fewer than `page_size` elements is the last one.
     pub route: Route,
     /// Number of the first page.

@@ -110,10 +110,10 @@ impl Block {
     }
 
     /// Returns whether a step from this index on, or an outcome, has an effect on the service.
-    /// Archives are internal, so storing an entry has none.
+    /// Archives are internal, so storing an entry has no such effect.
     pub fn writes_from(&self, at: usize) -> bool {
         let is_write = |call: &StepCall| call.head.effect == Effect::Write;
-        // `all` begins with this block itself. Its steps before `at` do not count, so they are added
+        // `all` starts with this block itself. Its steps before `at` do not count, so they are added
         // separately below. Every outcome counts, because the rows are not known before the request.
         let outcomes = self.all().skip(1).flat_map(Block::calls).map(|(_, call)| call);
         self.steps.iter().skip(at).filter_map(Step::call).chain(outcomes).any(is_write)
@@ -253,7 +253,7 @@ impl Poll {
 /// A value selected from the context.
 #[derive(Debug)]
 pub struct Selection {
-    /// Candidates; the first whose condition is true applies.
+    /// Candidates; the first one with a true condition applies.
     pub choices: Vec<Choice>,
 }
 
@@ -345,7 +345,7 @@ impl OnFail {
     pub fn goes_on_without(&self, status: Option<u16>) -> bool {
         let OnFail::Absent(statuses) = self else { return false };
         // An empty list covers failures without a status too, such as a closed connection. A list of
-        // statuses says nothing about these, so they remain failures.
+        // statuses does not mention these, so they remain failures.
         statuses.is_empty() || status.is_some_and(|status| statuses.contains(&status))
     }
 }

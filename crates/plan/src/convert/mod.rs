@@ -77,7 +77,7 @@ pub enum ConversionKind {
     LowerCase,
     /// Text → its digits, in either direction.
     Digits,
-    /// The first of these whose domain contains the value; at least two.
+    /// The first of these with a domain that contains the value; at least two.
     FirstOf(Arc<[ConversionKind]>),
     /// A conversion that its own file implements completely.
     Own(Arc<dyn Convert>),
@@ -444,7 +444,7 @@ impl Conversion {
         Conversion { forward: !self.forward, ..self.clone() }
     }
 
-    /// Returns the side whose values it reads.
+    /// Returns the side of the values that it reads.
     pub fn from(&self) -> SideId {
         if self.forward { SideId::OLD } else { SideId::NEW }
     }

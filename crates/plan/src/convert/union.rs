@@ -1,5 +1,5 @@
-//! A choice of conversions for one place, written as a list: the first one whose domain contains
-//! the value converts it. For places where a side has several forms of the same value.
+//! A choice of conversions for one place, written as a list: the first one that accepts the value
+//! converts it. For places where a side has several forms of the same value.
 
 use super::{Arguments, ConversionKind, Domain, Facts, Law, Spec, Yield};
 use crate::{Kinds, SideId};

@@ -90,8 +90,8 @@ pub fn segments_with(raw: &str, allowed: Allowed) -> Result<Vec<Cow<'_, str>>, P
     if rest.is_empty() {
         return Ok(Vec::new());
     }
-    // The empty last segment is kept, because a contract may declare `/things/` and `/things` as different
-    // paths.
+    // The empty last segment is retained, because a contract may declare `/things/` and `/things` as
+    // different paths.
     match rest.strip_suffix('/').filter(|_| allowed.slash_at_end) {
         Some(rest) => rest.split('/').map(segment).chain([Ok(Cow::Borrowed(""))]).collect(),
         None => rest.split('/').map(segment).collect(),
@@ -127,7 +127,7 @@ fn segment(raw: &str) -> Result<Cow<'_, str>, PathError> {
 
 fn decoded_segment(raw: &str, takes_slash: bool) -> Result<Cow<'_, str>, PathError> {
     if !raw.is_empty() && raw.bytes().all(is_plain_path_byte) && !matches!(raw, "." | "..") {
-        // The common case: no escape to decode, and none of the bytes that the checks below reject.
+        // The common case: no escape to decode, and no byte that the checks below reject.
         return Ok(Cow::Borrowed(raw));
     }
     if !raw.bytes().all(is_path_byte) {

@@ -272,7 +272,7 @@ fn is_digits(text: &str) -> bool {
 /// text. Digits after the ninth are skipped.
 fn fraction(text: &str) -> Option<(u32, &str)> {
     let count = text.bytes().take_while(u8::is_ascii_digit).count();
-    // Nanoseconds are the finest unit kept. Some services write more digits, which is not an error.
+    // Nanoseconds are the finest stored unit. Some services write more digits, which is not an error.
     let digits = text.get(..count.min(9)).filter(|digits| !digits.is_empty())?;
     let nanos: u32 = digits.parse().ok()?;
     Some((nanos * 10u32.pow(9 - digits.len() as u32), &text[count..]))
