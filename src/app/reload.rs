@@ -257,7 +257,6 @@ impl Reloader {
         }
         stack.tokens.discover();
         if workers.is_some() {
-            // Pairs of events would otherwise be compared by workers that are stopped below.
             self.dual.set_shadow(stack.shadow.clone());
         }
         shared.phases.serve(tables.into_iter().flatten().collect());

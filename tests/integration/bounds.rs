@@ -121,7 +121,7 @@ async fn strangers_that_do_not_read_do_not_keep_their_places() {
 #[tokio::test]
 async fn a_client_that_takes_its_answer_in_drops_is_no_reader() {
     let new = Upstream::start(vec![Act::json(200, &long_item())]).await;
-    // Any duration is less than this.
+    // Whatever it takes, it is less than this.
     let options = ServerOptions { answer_bytes_per_second_min: 1 << 40, ..impatient() };
     let limits = Limits { whole_bytes_max: 1024, ..Limits::default() };
     let gateway = Gateway::start(new.address, Setup { limits, options, ..Setup::default() }).await;
