@@ -75,7 +75,7 @@ fn summarize(tried: &DryRunPack, exchanges: &[Exchange]) -> Result<WhatIf, TryEr
                 for change in changes {
                     let (what, line) = alike(&change);
                     let key = (operation.clone(), what.clone(), line.clone());
-                    // The groups count exchanges: a list may have the same change in each of its elements.
+                    // The counts are of exchanges: a list may have the same change in each of its elements.
                     if seen.contains(&key) {
                         continue;
                     }

@@ -266,7 +266,7 @@ impl<'d> Disclosed<'d> {
     pub fn is_data_name(self, name: &str) -> bool {
         let is_declared = self.as_declared().is_some_and(|known| known.members.contains_key(name));
         let has_data_names = self.is_beyond || self.as_declared().is_some_and(|known| known.has_data_names);
-        // In a map with free keys, a name may be a customer's id or e-mail address, so it is masked like a
+        // In a map with free keys, a name may be a person's id or e-mail address, so it is masked like a
         // value.
         !is_declared && !self.is_harmless && has_data_names
     }

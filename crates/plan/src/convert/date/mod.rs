@@ -144,7 +144,7 @@ impl Date {
             }
         }
         // Between a local time and a moment, the offset must be given. Guessing UTC would shift all dates
-        // of a customer in another zone by hours.
+        // of a service in another zone by hours.
         let differs = all().any(|form| form.zoned) && all().any(|form| !form.zoned);
         match (differs, self.zone) {
             (true, None) => {
