@@ -5,10 +5,10 @@
 //! This module drives one harvest. The pack defines the harvests, the store holds the entries, and
 //! `cli` reports the progress.
 
-use crate::replay::{Live, wait_for};
+use crate::replay::{Live, LiveCallError, wait_for};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switchback_engine::translate::{Answer, Entries, Entry, Event, Lookup, Next, Run, Settings};
+use switchback_engine::translate::{Answer, Entries, Entry, Event, Fault, Lookup, Next, Run, Settings};
 use switchback_gateway::store::{ArchiveOwner, HarvestRow, NewEntries, Store, StoreError};
 use switchback_json::{Limits, Value};
 use switchback_plan::{ArchiveId, Harvest, Pack};
@@ -38,7 +38,7 @@ pub enum HarvestError {
     #[error(
         "page {page} cannot be read: {why}; what was read is kept, and the same command goes on from there"
     )]
-    Page { page: i64, why: String },
+    Page { page: i64, why: PageError },
     /// The service returns the same page repeatedly, so the list would never end.
     #[error("page {0} is the same as the one before: the service does not page this list as the pack says")]
     SamePage(i64),
@@ -47,6 +47,25 @@ pub enum HarvestError {
     Taken,
     #[error(transparent)]
     Store(#[from] StoreError),
+}
+
+/// Why the service's answer is no page.
+#[derive(Debug, thiserror::Error)]
+pub enum PageError {
+    #[error("it has {elements} elements, and the pack says at most {size}")]
+    TooLong { elements: u32, size: u32 },
+    #[error("a list within it goes on after {0} rounds of pages")]
+    Endless(u32),
+    #[error("the page is no list")]
+    NoList,
+    #[error("the service answers {0}")]
+    Status(u16),
+    #[error("the pack refuses it")]
+    Refused,
+    #[error(transparent)]
+    Fault(Box<Fault>),
+    #[error(transparent)]
+    Call(#[from] LiveCallError),
 }
 
 /// The content of one page.
@@ -81,9 +100,9 @@ impl Harvester {
             for round in 0.. {
                 let page = self.patiently(owner, harvest, (row.page, round)).await?;
                 let why = if page.elements > size {
-                    Some(format!("it has {} elements, and the pack says at most {size}", page.elements))
+                    Some(PageError::TooLong { elements: page.elements, size })
                 } else if round >= ROUNDS_MAX {
-                    Some(format!("a list within it goes on after {round} rounds of pages"))
+                    Some(PageError::Endless(round))
                 } else {
                     None
                 };
@@ -147,7 +166,7 @@ impl Harvester {
         owner: &ArchiveOwner,
         harvest: usize,
         at: (i64, u32),
-    ) -> Result<Result<HarvestPage, String>, StoreError> {
+    ) -> Result<Result<HarvestPage, PageError>, StoreError> {
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let mut run = Run::of_harvest(pack, harvest, at, settings, Limits::DOCUMENT);
         let mut kept: Vec<Entries> = Vec::new();
@@ -159,7 +178,7 @@ impl Harvester {
                     tokio::time::sleep(self.pace).await;
                     match self.live.call(call, None).await {
                         Ok(event) => event,
-                        Err(why) => return Ok(Err(why)),
+                        Err(error) => return Ok(Err(error.into())),
                     }
                 }
                 Ok(Next::Recall(lookup)) => self.recall(owner, &lookup).await?,
@@ -172,7 +191,7 @@ impl Harvester {
                 Ok(Next::Answer(Answer { status: 200, body: Some(list), .. })) => {
                     let elements = match Value::parse(&list, &Limits::DOCUMENT) {
                         Ok(Value::Array(list)) => u32::try_from(list.len()).unwrap_or(u32::MAX),
-                        _ => return Ok(Err("the page is no list".to_owned())),
+                        _ => return Ok(Err(PageError::NoList)),
                     };
                     return Ok(Ok(HarvestPage {
                         list: list.to_vec(),
@@ -181,9 +200,9 @@ impl Harvester {
                         goes_on: run.goes_on(),
                     }));
                 }
-                Ok(Next::Answer(answer)) => return Ok(Err(format!("the service answers {}", answer.status))),
-                Ok(Next::Refuse(_)) => return Ok(Err("the pack refuses it".to_owned())),
-                Err(fault) => return Ok(Err(fault.to_string())),
+                Ok(Next::Answer(answer)) => return Ok(Err(PageError::Status(answer.status))),
+                Ok(Next::Refuse(_)) => return Ok(Err(PageError::Refused)),
+                Err(fault) => return Ok(Err(PageError::Fault(fault.into()))),
             };
         }
     }

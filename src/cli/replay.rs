@@ -101,7 +101,7 @@ pub fn run(args: &ReplayArgs) -> Result<ExitCode, ExitCode> {
 fn replay(args: &ReplayArgs, pack: Arc<Pack>) -> Result<ReplayTally, String> {
     let settings = args.settings.resolve(&pack)?;
     let mut fronts = Fronts::from_pack(&pack);
-    args.fronts.iter().try_for_each(|text| fronts.add(text))?;
+    args.fronts.iter().try_for_each(|text| fronts.add(text)).map_err(|error| error.to_string())?;
     let mut salt = [0; 32];
     getrandom::fill(&mut salt).map_err(|error| format!("the system gives no random bytes: {error}"))?;
     let hosts = hosts_of(&pack, &args.hosts)?;

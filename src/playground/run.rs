@@ -227,7 +227,7 @@ fn begin(tried: &DryRunPack, exchange: &Exchange) -> Result<Begun, TryError> {
     let fail = |what: String| Err(TryError::Request(what));
     let mut fronts = Fronts::from_pack(&tried.pack);
     for (prefix, side) in &tried.served.fronts {
-        fronts.add(&format!("{prefix}={side}")).map_err(TryError::Request)?;
+        fronts.add(&format!("{prefix}={side}")).map_err(|error| TryError::Request(error.to_string()))?;
     }
     let by_custom = Fronts::from_pack(&tried.pack);
     let Some((serves, target)) = fronts.find(exchange).or_else(|| by_custom.find(exchange)) else {

@@ -20,6 +20,17 @@ struct Stated {
     serves: SideId,
 }
 
+/// Why a text does not assign a prefix to a side.
+#[derive(Debug, thiserror::Error)]
+pub enum FrontError {
+    #[error("`{text}` is not PREFIX=SIDE; the side is {sides}")]
+    Form { text: String, sides: String },
+    #[error("there is no side `{side}`; the pack has {sides}")]
+    Side { side: String, sides: String },
+    #[error("the prefix `{0}` is neither a path nor an address with its scheme")]
+    Prefix(String),
+}
+
 impl Fronts {
     /// Uses the convention: the side's name is a path segment, followed by the operation's path.
     pub fn from_pack(pack: &Pack) -> Fronts {
@@ -28,21 +39,17 @@ impl Fronts {
 
     /// Adds `PREFIX=SIDE`, such as `https://old.example/api=v1` or `/api=v1`. Once a prefix is
     /// added, the convention no longer applies.
-    ///
-    /// # Errors
-    ///
-    /// A description of the mistake, for the user.
-    pub fn add(&mut self, text: &str) -> Result<(), String> {
-        let sides = self.names.join(" or ");
+    pub fn add(&mut self, text: &str) -> Result<(), FrontError> {
+        let sides = || self.names.join(" or ");
         let Some((prefix, side)) = text.rsplit_once('=') else {
-            return Err(format!("`{text}` is not PREFIX=SIDE; the side is {sides}"));
+            return Err(FrontError::Form { text: text.to_owned(), sides: sides() });
         };
         let Some(serves) = self.names.iter().position(|name| name == side) else {
-            return Err(format!("there is no side `{side}`; the pack has {sides}"));
+            return Err(FrontError::Side { side: side.to_owned(), sides: sides() });
         };
         let prefix = prefix.trim_end_matches('/');
         if !(prefix.is_empty() || prefix.starts_with('/') || prefix.contains("://")) {
-            return Err(format!("the prefix `{prefix}` is neither a path nor an address with its scheme"));
+            return Err(FrontError::Prefix(prefix.to_owned()));
         }
         self.stated.push(Stated { prefix: prefix.to_owned(), serves: SideId(serves as u8) });
         // The longest matching prefix wins.

@@ -6,6 +6,7 @@ use super::running::{ReplayRun, ReplayStep, Replayer};
 use bytes::{Bytes, BytesMut};
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use reqwest::{Client, Url};
+use std::str::FromStr;
 use std::time::{Duration, Instant};
 use switchback_engine::har::Exchange;
 use switchback_engine::translate::{Call, Event, FailKind, Reply, Wait};
@@ -59,6 +60,18 @@ pub enum LiveError {
     Header,
     #[error("HTTP cannot be set up: {0}")]
     Client(#[from] HttpClientError),
+}
+
+/// Why a call was impossible, which gives no information about the service.
+#[derive(Debug, thiserror::Error)]
+pub enum LiveCallError {
+    #[error("`{0}` is answered by another host, whose address is not known here")]
+    UnknownHost(String),
+    #[error(transparent)]
+    Url(<Url as FromStr>::Err),
+    /// Without the URL, which may contain a token.
+    #[error(transparent)]
+    Connect(reqwest::Error),
 }
 
 /// Omits the header fields: they contain the credential.
@@ -149,15 +162,14 @@ impl Live {
                 ReplayStep::Wait(wait) => event = wait_for(&wait, clock).await,
                 ReplayStep::Call(call) => match self.call(call, language.clone()).await {
                     Ok(known) => event = known,
-                    Err(why) => return running.given_up(UnknownReason::Unreachable(why)),
+                    Err(why) => return running.given_up(UnknownReason::Unreachable(why.to_string())),
                 },
             }
         }
     }
 
-    /// Makes a call. Returns the reply or the failure as an event. The error means that the call
-    /// was impossible, which gives no information about the service.
-    pub async fn call(&self, call: Call, language: Option<HeaderValue>) -> Result<Event, String> {
+    /// Makes a call. Returns the reply or the failure as an event.
+    pub async fn call(&self, call: Call, language: Option<HeaderValue>) -> Result<Event, LiveCallError> {
         let mut headers = call.headers;
         if let Some(language) = language {
             headers.entry(header::ACCEPT_LANGUAGE).or_insert(language);
@@ -181,11 +193,12 @@ impl Live {
         }
         let LiveHost { client, base } = match call.host.place() {
             None => &self.main,
-            Some(place) => self.hosts.get(place).and_then(Option::as_ref).ok_or_else(|| {
-                format!("`{}` is answered by another host, whose address is not known here", call.operation)
-            })?,
+            Some(place) => {
+                let host = self.hosts.get(place).and_then(Option::as_ref);
+                host.ok_or_else(|| LiveCallError::UnknownHost(call.operation.to_string()))?
+            }
         };
-        let url = Url::parse(&format!("{base}{target}")).map_err(|error| error.to_string())?;
+        let url = Url::parse(&format!("{base}{target}")).map_err(LiveCallError::Url)?;
         let request = client.request(call.method, &url).headers(headers);
         let request = match body {
             Some(body) => request.body(body),
@@ -199,7 +212,7 @@ impl Live {
                     None => FailKind::Broken.into(),
                 })
             }
-            Err(error) if error.is_connect() => Err(error.without_url().to_string()),
+            Err(error) if error.is_connect() => Err(LiveCallError::Connect(error.without_url())),
             Err(error) if error.is_timeout() => Ok(FailKind::Timeout.into()),
             Err(_) => Ok(FailKind::Broken.into()),
         }

@@ -16,9 +16,9 @@ mod running;
 #[cfg(test)]
 mod tests;
 
-pub use address::Fronts;
+pub use address::{FrontError, Fronts};
 pub(crate) use live::wait_for;
-pub use live::{Live, LiveError};
+pub use live::{Live, LiveCallError, LiveError};
 pub use outcome::{ReplayChange, ReplayOutcome, ReplayVerdict, UnknownReason};
 pub use running::{RecordedReply, ReplayRun, ReplayStep, Replayer};
 

@@ -12,7 +12,8 @@ fn comments_fit_into_110_columns() {
 
 #[test]
 fn errors_have_types_outside_the_command_line() {
-    check("results", 65, |source| {
+    // The drafts of `init` return a sentence for the draft's comment.
+    check("results", 1, |source| {
         let is_allowed = source.package == "switchback" && source.room() == "cli";
         let code: String = source.code.split_whitespace().collect();
         let ends = code.match_indices(",String>").map(|(at, _)| &code[..at]);

@@ -308,7 +308,7 @@ impl<'b> LensBuilder<'b, '_> {
         };
         match convert::check(&conversion, read, built) {
             Err(why) => {
-                self.findings.push(faults::conversion_types(&used.name, &why, way, read, built));
+                self.findings.push(faults::conversion_types(&used.name, &why.to_string(), way, read, built));
                 return None;
             }
             Ok(Lost::Spelling) => {

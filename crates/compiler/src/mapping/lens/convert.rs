@@ -3,7 +3,7 @@
 use super::facts::{closed_values, facts_of, is_digits, kinds_of};
 use super::{LensEnv, faults};
 use crate::contract::{
-    Additional, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind,
+    Additional, Difference, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind,
     assignable_but_for_null, compare_but_for_null, exclusions, is_out_of_bounds,
 };
 use crate::diagnostic::{Findings, Span};
@@ -285,28 +285,43 @@ pub(in crate::mapping) enum Lost {
     Spelling,
 }
 
+/// Why a conversion does not lead from one type to another.
+#[derive(Debug, thiserror::Error)]
+pub(in crate::mapping) enum ConversionMisfit {
+    #[error(transparent)]
+    Types(#[from] Difference),
+    #[error("it does not take {0}, which may stand there")]
+    Takes(String),
+    #[error("it does not take null, which may stand there and would come back as absent")]
+    NullBecomesAbsent,
+    #[error("it takes integers, and any number may stand there")]
+    Fraction,
+    #[error("it gives {0}, which may not stand at the other place")]
+    Gives(String),
+    #[error("it may give other values than {0}, which is all that may stand there")]
+    Unlisted(String),
+    #[error("its table has no row for {0}")]
+    NoRow(String),
+    #[error("its table lists {0}, which the type does not")]
+    UnknownRow(String),
+}
+
 /// Checks that a conversion accepts the values of the source type and yields values of the target
 /// type.
 pub(in crate::mapping) fn check(
     conversion: &Conversion,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
-) -> Result<Lost, String> {
+) -> Result<Lost, ConversionMisfit> {
     let from_side = conversion.from();
     if matches!(conversion.kind, ConversionKind::AbsentToNull) {
-        assignable_but_for_null(from, to).map_err(|why| why.to_string())?;
+        assignable_but_for_null(from, to)?;
         let shown = !matches!(from.kind(), TypeKind::Any);
         if conversion.forward && shown && kinds_of(from).null {
-            return Err(
-                "it does not take null, which may stand there and would come back as absent".to_owned()
-            );
+            return Err(ConversionMisfit::NullBecomesAbsent);
         }
         let lands = !conversion.forward || kinds_of(to).null;
-        return if lands {
-            Ok(Lost::Nothing)
-        } else {
-            Err("it gives null, which may not stand at the other place".to_owned())
-        };
+        return if lands { Ok(Lost::Nothing) } else { Err(ConversionMisfit::Gives("null".to_owned())) };
     }
     let is_any = |ty: TypeIn<'_>| matches!(ty.kind(), TypeKind::Any);
     // With a fallback, the source may contain values outside the domain.
@@ -318,11 +333,11 @@ pub(in crate::mapping) fn check(
     takes.null |= passes;
     let too_much = beyond(kinds_of(from), takes);
     if !is_any(from) && !too_much.is_empty() && strict {
-        return Err(format!("it does not take {}, which may stand there", too_much.join(" or ")));
+        return Err(ConversionMisfit::Takes(too_much.join(" or ")));
     }
     let integers = |kind: &ConversionKind| kind.is_integer(from_side);
     if alternatives.iter().all(integers) && has_fraction(from) && strict {
-        return Err("it takes integers, and any number may stand there".to_owned());
+        return Err(ConversionMisfit::Fraction);
     }
     let mut gives = conversion.kind.kinds(from_side.other());
     let to_side = from_side.other();
@@ -332,7 +347,7 @@ pub(in crate::mapping) fn check(
     gives.null = (passes && !takes_null && kinds_of(from).null) || alternatives.iter().any(makes_null);
     let not_taken = beyond(gives, kinds_of(to));
     if !is_any(to) && !not_taken.is_empty() {
-        return Err(format!("it gives {}, which may not stand at the other place", not_taken.join(" or ")));
+        return Err(ConversionMisfit::Gives(not_taken.join(" or ")));
     }
     if let ConversionKind::Table(table) = &conversion.kind {
         check_table(table, conversion, from, to)?;
@@ -487,7 +502,7 @@ fn object_in(ty: TypeIn<'_>) -> Option<&crate::contract::Object> {
 
 /// Checks that a conversion only yields values that the target lists. This can only be proven if
 /// the source lists its values as well.
-fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), String> {
+fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Result<(), ConversionMisfit> {
     let gives_list = conversion.kind.kinds(conversion.from().other()).array;
     let target = match gives_list {
         true => to.items(),
@@ -514,7 +529,7 @@ fn check_listed(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Re
         return Ok(());
     }
     let listed: Vec<_> = listed.iter().map(|value| String::from_utf8_lossy(value).into_owned()).collect();
-    Err(format!("it may give other values than {}, which is all that may stand there", listed.join(", ")))
+    Err(ConversionMisfit::Unlisted(listed.join(", ")))
 }
 
 /// Checks that a table contains every listed value of the source, and only listed values of both
@@ -524,7 +539,7 @@ fn check_table(
     conversion: &Conversion,
     from: TypeIn<'_>,
     to: TypeIn<'_>,
-) -> Result<(), String> {
+) -> Result<(), ConversionMisfit> {
     let cell =
         |row: &(Raw, Raw), side: SideId| if side == SideId::OLD { row.0.clone() } else { row.1.clone() };
     let (from_side, to_side) = (conversion.from(), conversion.from().other());
@@ -535,7 +550,7 @@ fn check_table(
         if !missing.is_empty() {
             let words: Vec<_> =
                 missing.iter().map(|value| String::from_utf8_lossy(value).into_owned()).collect();
-            return Err(format!("its table has no row for {}", words.join(", ")));
+            return Err(ConversionMisfit::NoRow(words.join(", ")));
         }
     }
     for (ty, side) in [(from, from_side), (to, to_side)] {
@@ -545,10 +560,7 @@ fn check_table(
             // Lists of values do not contain null; its use has been checked by kind.
             .find(|cell| &**cell != b"null" && !values.iter().any(|value| **value == **cell));
         if let Some(unknown) = unknown {
-            return Err(format!(
-                "its table lists {}, which the type does not",
-                String::from_utf8_lossy(&unknown)
-            ));
+            return Err(ConversionMisfit::UnknownRow(String::from_utf8_lossy(&unknown).into_owned()));
         }
     }
     Ok(())

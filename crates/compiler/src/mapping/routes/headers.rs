@@ -9,7 +9,7 @@ use super::faults;
 use super::paths::location;
 use super::route::RouteCheck;
 use super::rules::{DROP, is_own_header};
-use crate::contract::{Operation, Parameter, Response, StatusPattern, TypeIn, compare};
+use crate::contract::{Difference, Operation, Parameter, Response, StatusPattern, TypeIn, compare};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{PairDecl, ParameterLine, ServeDecl};
 use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, Narrow, SideId};
@@ -26,6 +26,17 @@ const SET_COOKIE: &str = "set-cookie";
 /// Why a response lacks a header: the other side never sends it, or the gateway removes it.
 const UNFILLED: &str = "nothing on the other side fills it";
 const NOT_PASSED: &str = "not passed on";
+
+/// Why a header may not pass to the receiving side.
+#[derive(Debug, thiserror::Error)]
+enum HeaderMisfit {
+    #[error("it may be absent, and the other side requires it")]
+    MayBeAbsent,
+    #[error("its name is not the name of a header field")]
+    Name,
+    #[error(transparent)]
+    Types(#[from] Difference),
+}
 
 /// Returns the key for a kind of message under `headers:` of a pair.
 pub(super) fn key(message: Message) -> &'static str {
@@ -77,7 +88,12 @@ impl<'a> RouteCheck<'_, 'a> {
                 Some(taken) => match self.alike(Message::Request, header, taken, pair.span) {
                     Ok(()) => rules.push(pass_rule(&name, "request")),
                     Err(why) => {
-                        let finding = faults::header_differs(Message::Request, &header.name, pair.span, &why);
+                        let finding = faults::header_differs(
+                            Message::Request,
+                            &header.name,
+                            pair.span,
+                            &why.to_string(),
+                        );
                         self.findings.push(finding);
                     }
                 },
@@ -147,14 +163,15 @@ impl<'a> RouteCheck<'_, 'a> {
                 continue;
             }
             let alike = |source: &&Parameter| self.alike(Message::Answer, source, wanted, pair.span).err();
-            let differs = sources.iter().find_map(alike);
-            match differs {
+            let misfit = sources.iter().find_map(alike);
+            match misfit {
                 None if !rules.iter().any(|rule| *rule.name.text == *name) => {
                     rules.push(pass_rule(&name, "reply"));
                 }
                 None => {}
                 Some(why) => {
-                    let finding = faults::header_differs(Message::Answer, &wanted.name, pair.span, &why);
+                    let finding =
+                        faults::header_differs(Message::Answer, &wanted.name, pair.span, &why.to_string());
                     self.findings.push(finding);
                 }
             }
@@ -250,18 +267,18 @@ impl<'a> RouteCheck<'_, 'a> {
         from: &Parameter,
         to: &Parameter,
         span: Span,
-    ) -> Result<(), String> {
+    ) -> Result<(), HeaderMisfit> {
         // The gateway cannot invent a value for the receiver.
         if to.required && !from.required {
-            return Err("it may be absent, and the other side requires it".to_owned());
+            return Err(HeaderMisfit::MayBeAbsent);
         }
         if http::HeaderName::from_bytes(to.name.as_bytes()).is_err() {
-            return Err("its name is not the name of a header field".to_owned());
+            return Err(HeaderMisfit::Name);
         }
         let towards = if message == Message::Request { self.serves.other() } else { self.serves };
         let source = TypeIn { types: self.env.types(towards.other()), ty: &from.ty };
         let target = TypeIn { types: self.env.types(towards), ty: &to.ty };
-        let narrowings = compare(source, target, Some(message)).map_err(|why| why.to_string())?;
+        let narrowings = compare(source, target, Some(message))?;
         let place = format!("header {} of the {}", from.name, word(message));
         self.lose_narrower(&narrowings, towards, &place, span);
         Ok(())

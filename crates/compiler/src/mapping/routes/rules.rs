@@ -176,7 +176,7 @@ impl<'a> RouteCheck<'_, 'a> {
         let conversion = Conversion { kind, forward: own == SideId::OLD, otherwise };
         match check_conversion(&conversion, from, to) {
             Err(why) => {
-                self.findings.push(faults::parameter_conversion(&written.name, name, &why));
+                self.findings.push(faults::parameter_conversion(&written.name, name, &why.to_string()));
                 return None;
             }
             Ok(lost) if !matches!(lost, Lost::Nothing) => self.lose(Loss {

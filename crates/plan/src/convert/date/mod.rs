@@ -285,11 +285,10 @@ pub fn instant(text: &str) -> Option<(i64, u32)> {
     Some((moment.epoch()?, moment.nanos))
 }
 
-/// Checks whether two forms make a conversion. The error is part of a sentence.
+/// Checks whether two forms make a conversion.
 #[cfg(test)]
-pub(super) fn check_patterns(old: &str, new: &str) -> Result<(), String> {
-    let check = || Date { sides: [vec![Form::parse(old)?], vec![Form::parse(new)?]], zone: None }.check();
-    check().map_err(|error: ArgumentError| error.to_string())
+pub(super) fn check_patterns(old: &str, new: &str) -> Result<(), ArgumentError> {
+    Date { sides: [vec![Form::parse(old)?], vec![Form::parse(new)?]], zone: None }.check()
 }
 
 #[cfg(test)]
