@@ -17,7 +17,7 @@ use switchback_gateway::events::{EventParts, OwnEvents, Receiver, Receivers};
 use switchback_gateway::http_client::ServiceAddress;
 use switchback_gateway::memory::{self, Memory};
 use switchback_gateway::proxy::forwarding::Forwarding;
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{BodyLimits, Limits, RequestLimits, UpstreamLimits};
 use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::retire::{Brownout, ClientSunset, RetirementRules, SideOperations};
 use switchback_gateway::server;
@@ -44,37 +44,43 @@ fn count(number: u32) -> usize {
 /// Converts the limits of the data path.
 pub(super) fn limits(limits: &config::LimitsConfig) -> Limits {
     Limits {
-        target_bytes_max: bytes(limits.target_bytes),
-        header_bytes_max: bytes(limits.header_bytes),
-        request_bytes_max: limits.body_bytes,
-        forwarded_bytes_max: limits.forwarded_bytes,
-        object_members_max: count(limits.object_members),
-        request_values_max: count(limits.body_values),
-        body_depth_max: count(limits.body_depth),
-        scalar_bytes_max: bytes(limits.scalar_bytes),
-        held_bytes_max: limits.held_bytes,
-        whole_bytes_max: limits.whole_bytes,
-        response_bytes_max: limits.answer_bytes,
-        answer_check: if limits.strict_answers { Check::Grammar } else { Check::Lenient },
-        decode_ratio_max: u64::from(limits.decode_ratio),
-        in_flight_max: count(limits.requests),
-        client_in_flight_max: count(limits.requests_per_client),
-        held_bytes_all_max: limits.held_bytes_all,
-        request_body_timeout: BodyTimeout {
-            idle: limits.body_timeout,
-            bytes_per_second_min: limits.body_bytes_per_second,
+        requests: RequestLimits {
+            target_bytes_max: bytes(limits.target_bytes),
+            header_bytes_max: bytes(limits.header_bytes),
+            body_timeout: BodyTimeout {
+                idle: limits.body_timeout,
+                bytes_per_second_min: limits.body_bytes_per_second,
+            },
+            in_flight_max: count(limits.requests),
+            client_in_flight_max: count(limits.requests_per_client),
+            total_timeout: limits.total_timeout,
         },
-        total_timeout: limits.total_timeout,
-        connect_timeout: limits.connect_timeout,
-        upstream_timeout: limits.upstream_timeout,
-        forwarded_idle_timeout: limits.forwarded_idle_timeout,
-        upstream_gone_after: limits.upstream_gone_after,
-        upstream_in_flight_max: count(limits.upstream_calls),
-        client_upstream_in_flight_max: count(limits.upstream_calls_per_client),
-        upstream_idle_max: count(limits.upstream_idle),
-        upstream_idle_timeout: limits.upstream_idle_timeout,
-        upstream_fields_max: count(limits.upstream_headers),
-        upstream_head_bytes_max: bytes(limits.upstream_header_bytes),
+        bodies: BodyLimits {
+            request_bytes_max: limits.body_bytes,
+            forwarded_bytes_max: limits.forwarded_bytes,
+            object_members_max: count(limits.object_members),
+            request_values_max: count(limits.body_values),
+            depth_max: count(limits.body_depth),
+            scalar_bytes_max: bytes(limits.scalar_bytes),
+            held_bytes_max: limits.held_bytes,
+            held_bytes_all_max: limits.held_bytes_all,
+            whole_bytes_max: limits.whole_bytes,
+            answer_check: if limits.strict_answers { Check::Grammar } else { Check::Lenient },
+            decode_ratio_max: u64::from(limits.decode_ratio),
+        },
+        upstream: UpstreamLimits {
+            connect_timeout: limits.connect_timeout,
+            response_timeout: limits.upstream_timeout,
+            forwarded_idle_timeout: limits.forwarded_idle_timeout,
+            gone_after: limits.upstream_gone_after,
+            in_flight_max: count(limits.upstream_calls),
+            client_in_flight_max: count(limits.upstream_calls_per_client),
+            head_bytes_max: bytes(limits.upstream_header_bytes),
+            fields_max: count(limits.upstream_headers),
+            response_bytes_max: limits.answer_bytes,
+            idle_max: count(limits.upstream_idle),
+            idle_timeout: limits.upstream_idle_timeout,
+        },
     }
 }
 
@@ -88,7 +94,8 @@ pub(super) fn memory(limits: &config::LimitsConfig) -> Memory {
 /// Lowers `in_flight_max` to the number of requests that fit into the memory budget.
 pub(super) fn fit_to_memory(limits: Limits, memory: &Memory) -> Limits {
     let requests_max = usize::try_from(memory.bytes_max() / REQUEST_BYTES).unwrap_or(usize::MAX);
-    Limits { in_flight_max: limits.in_flight_max.min(requests_max.max(1)), ..limits }
+    let in_flight_max = limits.requests.in_flight_max.min(requests_max.max(1));
+    Limits { requests: RequestLimits { in_flight_max, ..limits.requests }, ..limits }
 }
 
 /// Memory of a request without a buffered body: connection buffers on both sides and its task.

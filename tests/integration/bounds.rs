@@ -10,7 +10,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::memory::Memory;
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{BodyLimits, Limits, UpstreamLimits};
 use switchback_gateway::server::{self, ConnectionLimits, ServerOptions};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
@@ -59,7 +59,11 @@ async fn an_answer_over_http2_that_its_client_does_not_read_is_cut_and_its_call_
         Act::json(200, ITEM),
     ])
     .await;
-    let limits = Limits { upstream_in_flight_max: 3, whole_bytes_max: 1024, ..Limits::default() };
+    let limits = Limits {
+        bodies: BodyLimits { whole_bytes_max: 1024, ..BodyLimits::default() },
+        upstream: UpstreamLimits { in_flight_max: 3, ..UpstreamLimits::default() },
+        ..Limits::default()
+    };
     let gateway =
         Gateway::start(new.address, Setup { limits, options: impatient(), ..Setup::default() }).await;
     let (mut client, _alive) = h2_client(gateway.address, 0).await;
@@ -82,8 +86,11 @@ async fn an_answer_over_http2_that_its_client_does_not_read_is_cut_and_its_call_
 #[tokio::test]
 async fn a_stalled_answer_over_http2_does_not_end_the_others_of_its_connection() {
     let new = Upstream::start(vec![Act::json(200, &long_item()), Act::Silence]).await;
-    let limits =
-        Limits { whole_bytes_max: 1024, upstream_timeout: Duration::from_secs(3), ..Limits::default() };
+    let limits = Limits {
+        bodies: BodyLimits { whole_bytes_max: 1024, ..BodyLimits::default() },
+        upstream: UpstreamLimits { response_timeout: Duration::from_secs(3), ..UpstreamLimits::default() },
+        ..Limits::default()
+    };
     let gateway =
         Gateway::start(new.address, Setup { limits, options: impatient(), ..Setup::default() }).await;
     let (mut client, _alive) = h2_client(gateway.address, 0).await;
@@ -123,7 +130,8 @@ async fn a_client_that_takes_its_answer_in_drops_is_no_reader() {
     let new = Upstream::start(vec![Act::json(200, &long_item())]).await;
     // Whatever it takes, it is less than this.
     let options = ServerOptions { answer_bytes_per_second_min: 1 << 40, ..impatient() };
-    let limits = Limits { whole_bytes_max: 1024, ..Limits::default() };
+    let limits =
+        Limits { bodies: BodyLimits { whole_bytes_max: 1024, ..BodyLimits::default() }, ..Limits::default() };
     let gateway = Gateway::start(new.address, Setup { limits, options, ..Setup::default() }).await;
     let (mut client, _alive) = h2_client(gateway.address, 1024).await;
     let answer = send(&mut client, get("/old/things/a", TOKEN)).await;
@@ -250,7 +258,10 @@ async fn an_object_with_too_many_members_and_a_body_with_too_many_values_are_ref
     let members: Vec<String> = (0..101).map(|n| format!(r#""name-{n}":1"#)).collect();
     let wide = format!(r#"{{{},"name":"a"}}"#, members.join(","));
     let many = format!(r#"{{"name":"a","tags":[{}1]}}"#, "1,".repeat(1000));
-    let limits = Limits { object_members_max: 100, request_values_max: 1000, ..Limits::default() };
+    let limits = Limits {
+        bodies: BodyLimits { object_members_max: 100, request_values_max: 1000, ..BodyLimits::default() },
+        ..Limits::default()
+    };
     // More than can be expected by name.
     let members: Vec<String> = (0..300).map(|n| format!(r#""name-{n}":1"#)).collect();
     let answer = format!(r#"{{{},"title":"a"}}"#, members.join(","));
@@ -387,7 +398,10 @@ async fn a_long_text_passes_and_the_depth_of_a_body_is_a_setting() {
     let deep = format!(r#"{{"title":{}{}}}"#, "[".repeat(100), "]".repeat(100));
     let new = Upstream::start(vec![Act::json(200, &text), Act::json(200, &deep)]).await;
     for (body_depth_max, status) in [(64, 502), (128, 200)] {
-        let limits = Limits { body_depth_max, ..Limits::default() };
+        let limits = Limits {
+            bodies: BodyLimits { depth_max: body_depth_max, ..BodyLimits::default() },
+            ..Limits::default()
+        };
         let gateway = Gateway::with(Setup { limits, ..Setup::default() }, &new).await;
         if body_depth_max == 64 {
             let got = exchange(gateway.address, request("GET /old/things/a", "", "")).await.unwrap();

@@ -11,7 +11,7 @@ use std::future::poll_fn;
 use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{BodyLimits, Limits};
 use switchback_gateway::server::ServerOptions;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -25,7 +25,14 @@ const LARGE: u64 = 1 << 30;
 /// One that takes bodies of a megabyte at most, or of a gigabyte.
 async fn gateway(bytes_max: u64, options: ServerOptions) -> Gateway {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;
-    let limits = Limits { request_bytes_max: SMALL, forwarded_bytes_max: bytes_max, ..Limits::default() };
+    let limits = Limits {
+        bodies: BodyLimits {
+            request_bytes_max: SMALL,
+            forwarded_bytes_max: bytes_max,
+            ..BodyLimits::default()
+        },
+        ..Limits::default()
+    };
     Gateway::with(Setup { limits, options, ..Setup::default() }, &new).await
 }
 
@@ -75,7 +82,10 @@ fn whole(answer: &str) -> &str {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn over_tls_a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;
-    let limits = Limits { request_bytes_max: SMALL, ..Limits::default() };
+    let limits = Limits {
+        bodies: BodyLimits { request_bytes_max: SMALL, ..BodyLimits::default() },
+        ..Limits::default()
+    };
     let gateway = Gateway::with(Setup { limits, tls: Some(tls::acceptor()), ..Setup::default() }, &new).await;
     let connector = TlsConnector::from(Arc::new(tls::client_config()));
     let name = "gateway.test".try_into().expect("a name");

@@ -7,7 +7,7 @@ use crate::support::peers::Wire;
 use crate::support::raw::{Act, Client, Upstream, exchange};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{Limits, RequestLimits, UpstreamLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -20,9 +20,12 @@ const PIECES: usize = 14;
 
 fn setup(old: SocketAddr, wire: Wire) -> Setup {
     let limits = Limits {
-        upstream_timeout: Duration::from_millis(200),
-        total_timeout: Duration::from_millis(200),
-        forwarded_idle_timeout: IDLE,
+        requests: RequestLimits { total_timeout: Duration::from_millis(200), ..RequestLimits::default() },
+        upstream: UpstreamLimits {
+            response_timeout: Duration::from_millis(200),
+            forwarded_idle_timeout: IDLE,
+            ..UpstreamLimits::default()
+        },
         ..Limits::default()
     };
     Setup { limits, wire, old: Some(old), ..Setup::default() }

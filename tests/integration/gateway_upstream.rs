@@ -117,7 +117,7 @@ async fn an_upstream_that_is_not_there_is_a_502(wire: Wire) {
 
 async fn an_upstream_that_never_answers_is_a_504_and_is_not_asked_again(wire: Wire) {
     let new = Upstream::over(wire, vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(500));
+    let setup = limited(|limits| limits.upstream.response_timeout = Duration::from_millis(500));
     let gateway = Gateway::with(setup, &new).await;
     for bytes in [get(), post()] {
         assert_eq!(exchange(gateway.address, bytes).await.unwrap().status, 504);
@@ -127,7 +127,7 @@ async fn an_upstream_that_never_answers_is_a_504_and_is_not_asked_again(wire: Wi
 
 async fn the_budget_of_the_whole_request_ends_it_whatever_the_hops_allow(wire: Wire) {
     let new = Upstream::over(wire, vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.total_timeout = Duration::from_millis(50));
+    let setup = limited(|limits| limits.requests.total_timeout = Duration::from_millis(50));
     let gateway = Gateway::with(setup, &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 504);
 }
@@ -135,7 +135,7 @@ async fn the_budget_of_the_whole_request_ends_it_whatever_the_hops_allow(wire: W
 async fn a_body_that_stops_coming_is_a_504_before_the_first_byte(wire: Wire) {
     let stuck = b"HTTP/1.1 200 OK\r\ncontent-length: 20\r\n\r\n{\"title\"".to_vec();
     let new = Upstream::over(wire, vec![Act::Reply(stuck)]).await;
-    let setup = limited(|limits| limits.upstream_timeout = Duration::from_millis(50));
+    let setup = limited(|limits| limits.upstream.response_timeout = Duration::from_millis(50));
     let gateway = Gateway::with(setup, &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 504);
 }
@@ -191,7 +191,7 @@ async fn a_pooled_connection_that_was_closed_meanwhile_costs_no_write_and_no_cli
 
 async fn a_connection_serves_call_after_call_and_is_closed_when_nobody_calls(wire: Wire) {
     let new = Upstream::over(wire, vec![Act::json(200, ITEM)]).await;
-    let setup = limited(|limits| limits.upstream_idle_timeout = Duration::from_secs(2));
+    let setup = limited(|limits| limits.upstream.idle_timeout = Duration::from_secs(2));
     let gateway = Gateway::with(setup, &new).await;
     for _ in 0..3 {
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
@@ -272,13 +272,13 @@ async fn the_head_of_an_answer_may_have_many_fields_and_more_where_the_operator_
     for (count, allowed, status) in [(200, 256, 200), (300, 256, 502), (1000, 2000, 200)] {
         let field = format!("content-type: application/json\r\n{}", fields(count));
         let new = Upstream::over(wire, vec![Act::Reply(answer(200, &field, ITEM))]).await;
-        let setup = limited(|limits| limits.upstream_fields_max = allowed);
+        let setup = limited(|limits| limits.upstream.fields_max = allowed);
         let gateway = Gateway::with(setup, &new).await;
         assert_eq!(exchange(gateway.address, get()).await.unwrap().status, status, "{count} fields");
     }
     let field = format!("content-type: application/json\r\nx-long: {}\r\n", "a".repeat(100 * 1024));
     let new = Upstream::over(wire, vec![Act::Reply(answer(200, &field, ITEM))]).await;
-    let gateway = Gateway::with(limited(|limits| limits.upstream_head_bytes_max = 128 * 1024), &new).await;
+    let gateway = Gateway::with(limited(|limits| limits.upstream.head_bytes_max = 128 * 1024), &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
 }
 
@@ -380,7 +380,7 @@ async fn a_connection_is_not_kept_longer_than_the_upstream_says(wire: Wire) {
     }
     // Left alone it is closed in time, though the operator would keep it for an hour.
     let new = Upstream::over(wire, vec![reply(1)]).await;
-    let setup = limited(|limits| limits.upstream_idle_timeout = Duration::from_secs(3600));
+    let setup = limited(|limits| limits.upstream.idle_timeout = Duration::from_secs(3600));
     let gateway = Gateway::with(setup, &new).await;
     assert_eq!(exchange(gateway.address, get()).await.unwrap().status, 200);
     new.closed(1).await;
@@ -641,7 +641,7 @@ async fn clients_that_do_not_read_hold_nobody_else_back(wire: Wire) {
 async fn an_upstream_that_never_stops_talking_is_stopped_at_the_limit(wire: Wire) {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"list\":[0".to_vec();
     let new = Upstream::over(wire, vec![Act::Flood { head, piece: b",0".repeat(8192) }]).await;
-    let setup = limited(|limits| limits.response_bytes_max = 1_000_000);
+    let setup = limited(|limits| limits.upstream.response_bytes_max = 1_000_000);
     let gateway = Gateway::with(setup, &new).await;
     let got = exchange(gateway.address, get()).await.unwrap();
     assert!(!got.is_complete && got.body.len() < 1_100_000);
@@ -659,7 +659,7 @@ async fn a_read_ends_with_its_client_and_a_write_does_not(wire: Wire) {
     new.closed(1).await;
 
     let slow = Upstream::over(wire, vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.upstream_timeout = Duration::from_secs(1));
+    let setup = limited(|limits| limits.upstream.response_timeout = Duration::from_secs(1));
     let gateway = Gateway::with(setup, &slow).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(post()).await;
@@ -673,8 +673,8 @@ async fn a_read_ends_with_its_client_and_a_write_does_not(wire: Wire) {
 async fn a_client_that_floods_is_refused_and_may_come_back(wire: Wire) {
     let new = Upstream::over(wire, vec![Act::Silence, Act::json(200, ITEM)]).await;
     let setup = limited(|limits| {
-        limits.client_in_flight_max = 1;
-        limits.upstream_timeout = Duration::from_secs(1);
+        limits.requests.client_in_flight_max = 1;
+        limits.upstream.response_timeout = Duration::from_secs(1);
     });
     let gateway = Gateway::with(setup, &new).await;
     let mut first = Client::connect(gateway.address).await;
@@ -688,7 +688,7 @@ async fn a_client_that_floods_is_refused_and_may_come_back(wire: Wire) {
 
 async fn a_hanging_upstream_does_not_pile_up_requests(wire: Wire) {
     let new = Upstream::over(wire, vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.upstream_in_flight_max = 1);
+    let setup = limited(|limits| limits.upstream.in_flight_max = 1);
     let gateway = Gateway::with(setup, &new).await;
     let mut first = Client::connect(gateway.address).await;
     first.send(get()).await;
@@ -702,9 +702,9 @@ async fn a_hanging_upstream_does_not_pile_up_requests(wire: Wire) {
 async fn an_upstream_that_never_agrees_on_tls_is_a_504_in_the_time_for_a_connection() {
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let mut setup = limited(|limits| {
-        limits.connect_timeout = Duration::from_millis(100);
-        limits.upstream_timeout = Duration::from_secs(3600);
-        limits.total_timeout = Duration::from_secs(3600);
+        limits.upstream.connect_timeout = Duration::from_millis(100);
+        limits.upstream.response_timeout = Duration::from_secs(3600);
+        limits.requests.total_timeout = Duration::from_secs(3600);
     });
     setup.wire = Wire::Tls2;
     let gateway = Gateway::start(silent.local_addr().unwrap(), setup).await;
@@ -716,7 +716,7 @@ async fn an_upstream_that_never_agrees_on_tls_is_a_504_in_the_time_for_a_connect
 #[tokio::test]
 async fn half_a_head_is_given_up_and_so_is_a_body_that_drips() {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;
-    let mut setup = limited(|limits| limits.request_body_timeout.idle = Duration::from_millis(50));
+    let mut setup = limited(|limits| limits.requests.body_timeout.idle = Duration::from_millis(50));
     setup.options = server::ServerOptions {
         header_timeout: Duration::from_millis(100),
         ..server::ServerOptions::default()
@@ -755,7 +755,7 @@ async fn connections_beyond_the_limit_are_told_so_and_idle_ones_make_room() {
 
 async fn draining_lets_requests_in_flight_end_and_takes_no_new_ones(wire: Wire) {
     let new = Upstream::over(wire, vec![Act::Silence]).await;
-    let setup = limited(|limits| limits.upstream_timeout = Duration::from_secs(1));
+    let setup = limited(|limits| limits.upstream.response_timeout = Duration::from_secs(1));
     let gateway = Gateway::with(setup, &new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;

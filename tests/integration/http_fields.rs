@@ -5,7 +5,7 @@ use crate::support::raw::{Act, Client, PATIENCE, Upstream, answer, exchange};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::{Duration, Instant};
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{Limits, UpstreamLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpListener;
 
@@ -252,7 +252,10 @@ async fn a_field_in_several_lines_goes_on_whole_and_with_the_bytes_it_has() {
 async fn what_only_a_service_that_is_gone_could_answer_is_refused_until_it_is_back() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
     let address = TcpListener::bind("127.0.0.1:0").await.unwrap().local_addr().unwrap();
-    let limits = Limits { upstream_gone_after: Duration::from_millis(500), ..Limits::default() };
+    let limits = Limits {
+        upstream: UpstreamLimits { gone_after: Duration::from_millis(500), ..UpstreamLimits::default() },
+        ..Limits::default()
+    };
     let gateway = Gateway::start(new.address, Setup { old: Some(address), limits, ..Setup::default() }).await;
     let ask = async || {
         let got = exchange(gateway.address, request("GET /old/relics/a", "", "")).await.unwrap();
@@ -301,7 +304,10 @@ async fn a_service_that_a_proxy_finds_gone_counts_as_gone_until_an_answer_of_its
         false => Act::Reply(answer(504, "content-type: text/html\r\n", "<html>gone</html>")),
     })
     .await;
-    let limits = Limits { upstream_gone_after: Duration::from_millis(500), ..Limits::default() };
+    let limits = Limits {
+        upstream: UpstreamLimits { gone_after: Duration::from_millis(500), ..UpstreamLimits::default() },
+        ..Limits::default()
+    };
     let setup = Setup { old: Some(old.address), limits, ..Setup::default() };
     let gateway = Gateway::start(new.address, setup).await;
     let ask = async || exchange(gateway.address, request("GET /old/relics/a", "", "")).await.unwrap().status;

@@ -3,7 +3,7 @@
 
 use crate::support::gateway::{Gateway, Setup, TOKEN, request};
 use crate::support::raw::{Act, Client, Upstream, exchange};
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{BodyLimits, Limits};
 
 const ITEM: &str = r#"{"title":"a","n":1.10}"#;
 
@@ -237,7 +237,10 @@ async fn a_query_keeps_what_the_contract_knows_byte_for_byte_and_in_order() {
 #[tokio::test]
 async fn sizes_beyond_their_limits_are_refused_by_name() {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;
-    let limits = Limits { request_bytes_max: 100, ..Limits::default() };
+    let limits = Limits {
+        bodies: BodyLimits { request_bytes_max: 100, ..BodyLimits::default() },
+        ..Limits::default()
+    };
     let gateway = Gateway::start(new.address, Setup { limits, ..Setup::default() }).await;
     let long = "x".repeat(9000);
     refused(&gateway, &new, "target", &request(&format!("GET /old/things/{long}"), "", ""), &[414]).await;

@@ -10,7 +10,7 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{BodyLimits, Limits, UpstreamLimits};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
@@ -95,7 +95,8 @@ async fn the_version_is_found_in_bytes_that_come_one_by_one() {
 #[tokio::test]
 async fn an_error_over_http2_ends_its_stream_and_not_the_connection() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
-    let limits = Limits { request_bytes_max: 10, ..Limits::default() };
+    let limits =
+        Limits { bodies: BodyLimits { request_bytes_max: 10, ..BodyLimits::default() }, ..Limits::default() };
     let gateway = Gateway::start(new.address, Setup { limits, ..Setup::default() }).await;
     let mut sender = h2(TcpStream::connect(gateway.address).await.unwrap()).await;
     let large =
@@ -140,7 +141,13 @@ async fn tls_carries_both_versions() {
 #[tokio::test]
 async fn draining_ends_http2_after_what_is_in_flight() {
     let new = Upstream::start(vec![Act::Silence]).await;
-    let limits = Limits { upstream_timeout: Duration::from_millis(300), ..Limits::default() };
+    let limits = Limits {
+        upstream: UpstreamLimits {
+            response_timeout: Duration::from_millis(300),
+            ..UpstreamLimits::default()
+        },
+        ..Limits::default()
+    };
     let gateway = Gateway::start(new.address, Setup { limits, ..Setup::default() }).await;
     let stream = TcpStream::connect(gateway.address).await.unwrap();
     let (mut sender, connection) =

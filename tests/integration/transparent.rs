@@ -13,7 +13,7 @@ use std::net::SocketAddr;
 use std::process::Command;
 use std::time::Duration;
 use switchback_gateway::proxy::forwarding::{ForwardedFields, Forwarding};
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{BodyLimits, Limits};
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::server::{IpNet, ServerOptions};
 use switchback_gateway::shadow::{Phase, Share};
@@ -332,7 +332,11 @@ async fn check(setup: Setup, by: impl Fn(&Row) -> By) {
     let lives = setup.old.is_some();
     let setup = Setup { old: lives.then_some(old.address), ..setup };
     // Less than the largest body of the table.
-    let setup = Setup { limits: Limits { request_bytes_max: 100_000, ..Limits::default() }, ..setup };
+    let limits = Limits {
+        bodies: BodyLimits { request_bytes_max: 100_000, ..BodyLimits::default() },
+        ..Limits::default()
+    };
+    let setup = Setup { limits, ..setup };
     let gateway = Gateway::start(new.address, setup).await;
     let mut wrong = Vec::new();
     for (number, row) in rows().iter().enumerate() {

@@ -210,8 +210,8 @@ where
     fn layer(&self, inner: S) -> Layered<S> {
         let called = inner.clone().map_err(Into::into).map_response(upstream_answer);
         let settings = &self.0.settings;
-        let limits = Arc::clone(&settings.limits);
-        let upstream = Arc::new(Upstream::in_process("inner", InnerService::new(called), limits));
+        let called = InnerService::new(called);
+        let upstream = Arc::new(Upstream::in_process("inner", called, settings.limits.upstream));
         let upstreams = |_, _| Some(SideUpstreams::of_all(Arc::clone(&upstream)));
         let program =
             settings.program_with(upstreams).expect("`GatewayBuilder::layer` has checked the settings");

@@ -121,8 +121,9 @@ impl Gateway {
             let scheme = if setup.wire == Wire::Plain { "http" } else { "https" };
             let url = format!("{scheme}://{address}{path}").parse().unwrap();
             let tls = ServiceTls { authorities: Some(tls::upstream_certificate()), ..ServiceTls::default() };
-            let limits = Arc::clone(&limits);
-            Arc::new(upstream::Upstream::with_tls(name, CallOrigin::Client, &url, &tls, limits).unwrap())
+            Arc::new(
+                upstream::Upstream::with_tls(name, CallOrigin::Client, &url, &tls, limits.upstream).unwrap(),
+            )
         };
         let pack = Arc::new(pack::things());
         let front = Front {

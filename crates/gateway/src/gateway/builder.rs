@@ -45,7 +45,7 @@ use tokio_util::task::TaskTracker;
 /// use std::sync::Arc;
 /// use switchback_gateway::Gateway;
 /// use switchback_gateway::clock::Clock;
-/// use switchback_gateway::proxy::limits::Limits;
+/// use switchback_gateway::proxy::limits::{Limits, RequestLimits};
 /// use switchback_gateway::secret::Secret;
 /// use switchback_gateway::store::seal::KeyRing;
 /// use switchback_gateway::store::{MissingStore, Store};
@@ -68,7 +68,10 @@ use tokio_util::task::TaskTracker;
 ///     .upstream("v2", "https://api.example.com/v2".parse()?)
 ///     .store(store)
 ///     .authorization_server(server)
-///     .limits(Limits { in_flight_max: 512, ..Limits::default() })
+///     .limits(Limits {
+///         requests: RequestLimits { in_flight_max: 512, ..RequestLimits::default() },
+///         ..Limits::default()
+///     })
 ///     .build()
 ///     .await?;
 /// # Ok(gateway)

@@ -2,7 +2,7 @@
 //! settings keep their connections.
 
 use super::BuildError;
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::{Limits, UpstreamLimits};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::program::{Front, Program, ServedEvents, ShadowUpstreams, UnknownClientPolicy};
 use crate::proxy::side_upstreams::SideUpstreams;
@@ -139,31 +139,32 @@ impl ProgramSettings {
     /// files.
     pub fn connect(&self, before: &Upstreams) -> Result<Upstreams, BuildError> {
         self.check()?;
-        let clients = self.connect_for(CallOrigin::Client, &self.limits, &before.clients)?;
+        let limits = self.limits.upstream;
+        let clients = self.connect_for(CallOrigin::Client, limits, &before.clients)?;
         let Some(DualSettings { shadow, .. }) = &self.dual else {
             return Ok(Upstreams { clients, shadow: Connected::default() });
         };
         // The shadow has connections and limits of its own.
-        let limits = Limits {
-            upstream_timeout: shadow.timeout,
+        let limits = UpstreamLimits {
+            response_timeout: shadow.timeout,
             forwarded_idle_timeout: shadow.timeout,
-            connect_timeout: self.limits.connect_timeout.min(shadow.timeout),
+            connect_timeout: limits.connect_timeout.min(shadow.timeout),
             // There are as many workers as calls, and each makes one call at a time for any client.
             // Twice as many slots leave every client's share large enough.
-            upstream_in_flight_max: shadow.workers.saturating_mul(2).saturating_add(1),
-            client_upstream_in_flight_max: shadow.workers,
-            upstream_idle_max: shadow.workers,
-            response_bytes_max: self.limits.response_bytes_max.min(SHADOW_RESPONSE_BYTES_MAX),
-            ..Limits::clone(&self.limits)
+            in_flight_max: shadow.workers.saturating_mul(2).saturating_add(1),
+            client_in_flight_max: shadow.workers,
+            idle_max: shadow.workers,
+            response_bytes_max: limits.response_bytes_max.min(SHADOW_RESPONSE_BYTES_MAX),
+            ..limits
         };
-        let shadow = self.connect_for(CallOrigin::Shadow, &Arc::new(limits), &before.shadow)?;
+        let shadow = self.connect_for(CallOrigin::Shadow, limits, &before.shadow)?;
         Ok(Upstreams { clients, shadow })
     }
 
     fn connect_for(
         &self,
         origin: CallOrigin,
-        limits: &Arc<Limits>,
+        limits: UpstreamLimits,
         before: &Connected,
     ) -> Result<Connected, BuildError> {
         let mut connected = Connected::new();
@@ -172,7 +173,7 @@ impl ProgramSettings {
             let upstream = match before.get(name) {
                 Some((before, upstream)) if *before == fingerprint => Arc::clone(upstream),
                 _ => {
-                    let upstream = Upstream::with_tls(name, origin, address, tls, Arc::clone(limits));
+                    let upstream = Upstream::with_tls(name, origin, address, tls, limits);
                     Arc::new(upstream.map_err(|error| BuildError::Upstream(name.clone(), error))?)
                 }
             };

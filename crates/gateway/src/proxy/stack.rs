@@ -143,7 +143,7 @@ fn inner_layers(
         limits: Arc::clone(limits),
         pseudonym: pseudonym.clone(),
         forwarding: parts.forwarding.clone(),
-        memory: memory.part(limits.held_bytes_all_max),
+        memory: memory.part(limits.bodies.held_bytes_all_max),
         heavy: Heavy::default(),
         resume: Resume::new(parts.store.clone()),
         cursors: CursorCache::default(),
@@ -152,14 +152,19 @@ fn inner_layers(
         origin: CallOrigin::Client,
     };
     let dual = dual(&composer, parts.shadow.clone(), memory);
-    let (total, memory) = (limits.total_timeout, memory.clone());
+    let (requests, memory) = (limits.requests, memory.clone());
+    let validate = ValidateRequest {
+        limits: requests,
+        body_bytes_max: limits.bodies.forwarded_bytes_max.max(limits.bodies.request_bytes_max),
+        pseudonym: pseudonym.clone(),
+    };
     ServiceBuilder::new()
         // Before anything costs: what no intermediary may accept is refused for free.
-        .layer(layer(ValidateRequest { limits: Arc::clone(limits), pseudonym: pseudonym.clone() }))
+        .layer(layer(validate))
         // Before work begins, so that a flood is turned away cheaply.
-        .layer(layer(LimitLayer::new(limits.in_flight_max)))
+        .layer(layer(LimitLayer::new(requests.in_flight_max)))
         // Around all that can wait.
-        .layer(layer_fn(move |inner| Timeout { inner, total }))
+        .layer(layer_fn(move |inner| Timeout { inner, total: requests.total_timeout }))
         // Before authentication, because how a token is carried depends on the front.
         .layer(layer(RouteLayer))
         // Before authentication, which may have to look for a token in a body.
@@ -169,25 +174,18 @@ fn inner_layers(
         // As soon as it is known whose side may have ended, and before that costs anything more.
         .layer(layer(Retire { retirement: parts.retirement.clone() }))
         // As soon as it is known whose share to count against.
-        .layer(layer(LimitLayer::per_client(limits.client_in_flight_max)))
+        .layer(layer(LimitLayer::per_client(requests.client_in_flight_max)))
         // What is compared in a dual run is what the client would have seen: so the choice of who
         // answers sits above translation.
         .service(Phased::new(composer, dual, parts.unknown.clone()))
 }
 
-/// The same composition for the shadow: with memory, time and calls of its own.
+/// The same composition for the shadow, with memory and calls of its own.
 fn dual(composer: &Composer, shadow: Shadow, memory: &Memory) -> Dual {
-    let settings = *shadow.settings();
-    let limits = Limits {
-        upstream_timeout: settings.timeout.min(composer.limits.upstream_timeout),
-        forwarded_idle_timeout: settings.timeout.min(composer.limits.forwarded_idle_timeout),
-        ..Limits::clone(&composer.limits)
-    };
     let composer = Composer {
         // A budget of its own: what the shadow repeats must not keep a client's call from being repeated.
         calls: Calls::of_shadow(Budget::default()),
-        limits: Arc::new(limits),
-        memory: memory.part(settings.queue_bytes),
+        memory: memory.part(shadow.settings().queue_bytes),
         origin: CallOrigin::Shadow,
         ..composer.clone()
     };

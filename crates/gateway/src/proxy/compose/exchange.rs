@@ -371,7 +371,7 @@ impl Exchange<'_> {
 
     /// Sends the call and buffers its reply. `share` is memory already reserved for the reply.
     async fn reply(&self, call: &mut Call, share: MemoryShare) -> Result<(Reply, MemoryShare), GatewayError> {
-        let limits = &self.composer.limits;
+        let limits = &self.composer.limits.bodies;
         let answer = self.composer.calls.send(call).await?;
         let (parts, body) = answer.into_parts();
         let body = strip_coding(

@@ -32,7 +32,7 @@ use self::finish::Finishing;
 use crate::body::{Body, BodyStart};
 use crate::error::{ErrorSide, GatewayError};
 use crate::proxy::Response;
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::BodyLimits;
 use crate::proxy::request::KnownRequest;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
@@ -95,7 +95,7 @@ fn mapping_parts(request: &KnownRequest) -> Option<(&Route, &Pair, &Arc<Multipar
 /// Returns whether the files of a multipart body are streamed. Small bodies are buffered, so that
 /// the call can be retried, and so are bodies of routes that need a run for their response.
 fn has_parts(composer: &Composer, request: &KnownRequest, body: &Body) -> bool {
-    let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
+    let is_small = body.length().is_some_and(|length| length <= composer.limits.bodies.whole_bytes_max);
     !is_small
         && mapping_parts(request).is_some_and(|(route, pair, ..)| {
             route.paging.is_none()
@@ -110,7 +110,7 @@ async fn in_parts(
     request: Arc<KnownRequest>,
     body: Body,
 ) -> Result<Response, GatewayError> {
-    let limits = &composer.limits;
+    let limits = &composer.limits.bodies;
     // Treat an empty body as absent, whether or not its length was announced.
     let BodyStart::Longer(body) = body.with_limit(limits.forwarded_bytes_max).beginning(0).await? else {
         let nothing = Buffered::empty(&composer.memory);
@@ -132,7 +132,7 @@ async fn in_parts(
 /// Returns whether the request body is streamed. A small body is buffered, so that its call can be
 /// retried; so is one that the pack refuses, because it may be forwarded to the legacy service.
 fn is_passed(composer: &Composer, request: &KnownRequest, body: &Body) -> bool {
-    let is_small = body.length().is_some_and(|length| length <= composer.limits.whole_bytes_max);
+    let is_small = body.length().is_some_and(|length| length <= composer.limits.bodies.whole_bytes_max);
     passing(request).is_some_and(|(_, pair)| {
         !is_small && translate::head::refused_parameter(&pair.refused, request.query()).is_none()
     })
@@ -146,7 +146,7 @@ async fn stream_request(
 ) -> Result<Response, GatewayError> {
     let mut exchange = Exchange::new(&composer, Arc::clone(&request));
     let (route, pair) = passing(&request).expect("it was asked whether there is one");
-    exchange.stream_pair(route, pair, body.with_limit(composer.limits.forwarded_bytes_max)).await
+    exchange.stream_pair(route, pair, body.with_limit(composer.limits.bodies.forwarded_bytes_max)).await
 }
 
 /// Buffers the request body first. A separate function, because most requests have no body and need
@@ -157,7 +157,8 @@ async fn with_body(
     body: Body,
 ) -> Result<Response, GatewayError> {
     let waits = request.context.headers.contains_key(header::EXPECT);
-    let reading = buffer_request(body, composer.limits.request_bytes_max, composer.memory.share(), waits);
+    let reading =
+        buffer_request(body, composer.limits.bodies.request_bytes_max, composer.memory.share(), waits);
     let raw = request.context.pause(reading).await?;
     // A streamed format retains its content coding.
     let is_coded = request.context.headers.contains_key(header::CONTENT_ENCODING)
@@ -178,7 +179,7 @@ async fn compose(
     raw: Buffered,
     plain: Option<Buffered>,
 ) -> Result<Response, GatewayError> {
-    let limits = &composer.limits;
+    let limits = &composer.limits.bodies;
     let known = Arc::clone(&request);
     let route = known.route();
     let limits = json_limits(limits, route);
@@ -225,12 +226,12 @@ async fn compose(
 /// Returns the JSON limits of a route. The bodies of pairs are translated as a stream, so the
 /// number of their values needs no limit of its own. Routes of several calls build trees, which
 /// take several times the size of the text.
-fn json_limits(limits: &Limits, route: &Route) -> json::Limits {
+fn json_limits(limits: &BodyLimits, route: &Route) -> json::Limits {
     let is_held = route.paging.as_ref().is_some_and(|paging| paging.reads_body());
     let is_pair = matches!(route.kind, RouteKind::Pair(_)) && !is_held;
     let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
     // Scalars need no limit of their own: the limit of the whole buffered body covers them.
-    let (depth, scalar_bytes) = (limits.body_depth_max, usize::MAX);
+    let (depth, scalar_bytes) = (limits.depth_max, usize::MAX);
     json::Limits { nodes: base.nodes.min(limits.request_values_max), depth, scalar_bytes, ..base }
         .with_members(limits.object_members_max)
         .with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
@@ -242,7 +243,7 @@ async fn decode_body(
     headers: &HeaderMap,
     raw: &Bytes,
 ) -> Result<Buffered, GatewayError> {
-    let limits = &composer.limits;
+    let limits = &composer.limits.bodies;
     let bytes_max = limits.request_bytes_max;
     let body = strip_coding(
         Body::full(raw.clone()),

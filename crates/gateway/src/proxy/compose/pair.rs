@@ -178,7 +178,8 @@ impl Exchange<'_> {
                 Body::empty()
             }
             ResponseBody::Plan(_) => {
-                let (ratio_max, bytes_max) = (limits.decode_ratio_max, limits.response_bytes_max);
+                let (ratio_max, bytes_max) =
+                    (limits.bodies.decode_ratio_max, limits.upstream.response_bytes_max);
                 let body = strip_coding(body, &parts.headers, ErrorSide::Upstream, ratio_max, bytes_max)?;
                 let body = match self.at_once(body, at, &route.origin) {
                     Ok(body) => body,
@@ -187,7 +188,7 @@ impl Exchange<'_> {
                     Err(body) => {
                         let transcoder = Box::new(self.transcoder(at));
                         let waited = |time| self.request.context.record.add_pause(time);
-                        let whole_bytes_max = limits.whole_bytes_max;
+                        let whole_bytes_max = limits.bodies.whole_bytes_max;
                         Box::pin(convert(body, transcoder, whole_bytes_max, &route.origin, waited)).await
                     }
                 };
@@ -196,7 +197,7 @@ impl Exchange<'_> {
             ResponseBody::Opaque(media) => {
                 translate::passed::answer(media, &parts.headers, body.is_empty(), &mut own)
                     .map_err(|failed| foreign(&failed.detail, route))?;
-                body.with_limit(limits.response_bytes_max)
+                body.with_limit(limits.upstream.response_bytes_max)
             }
             // A status below 400 without a rule is sent only by servers outside the contract.
             ResponseBody::Error(_) if status < 400 => {
@@ -229,7 +230,7 @@ impl Exchange<'_> {
 
     /// Translates a body that is complete in memory, or returns the body otherwise.
     fn at_once(&self, mut body: Body, at: usize, line: &Origin) -> Result<Result<Body, GatewayError>, Body> {
-        let whole = body.take_whole(self.composer.limits.whole_bytes_max).ok_or(body)?;
+        let whole = body.take_whole(self.composer.limits.bodies.whole_bytes_max).ok_or(body)?;
         Ok(whole.and_then(|whole| converted_whole(whole, self.transcoder(at), line)))
     }
 
@@ -297,15 +298,15 @@ impl Exchange<'_> {
 
     /// Returns the transcoder for the pair's response at index `at`.
     fn transcoder(&self, at: usize) -> Transcoder {
-        let (program, limits) = (&self.request.context.program, &self.composer.limits);
+        let (program, limits) = (&self.request.context.program, &self.composer.limits.bodies);
         Transcoder::new(
             program.transcoder(self.request.front.serves, self.request.operation.route, at),
             Arc::clone(program.values()),
-            self.composer.limits.answer_check,
+            limits.answer_check,
             Bounds {
                 json: json::Limits {
                     members: limits.object_members_max,
-                    depth: limits.body_depth_max,
+                    depth: limits.depth_max,
                     scalar_bytes: limits.scalar_bytes_max,
                     ..json::Limits::STREAM
                 },
@@ -321,7 +322,7 @@ impl Exchange<'_> {
     }
 
     async fn words(&self, headers: &HeaderMap, body: Body) -> Result<bytes::Bytes, GatewayError> {
-        let limits = &self.composer.limits;
+        let limits = &self.composer.limits.bodies;
         let body =
             strip_coding(body, headers, ErrorSide::Upstream, limits.decode_ratio_max, limits.held_bytes_max)?;
         let share = self.composer.memory.share();

@@ -188,8 +188,8 @@ impl Dual {
             body,
             &parts.headers,
             ErrorSide::Upstream,
-            limits.decode_ratio_max,
-            limits.response_bytes_max,
+            limits.bodies.decode_ratio_max,
+            limits.upstream.response_bytes_max,
         )?;
         let body_bytes = self.shadow.settings().body_bytes;
         let enough = counterpart_bytes.max(body_bytes as u64) + BEYOND_BYTES;
@@ -211,10 +211,9 @@ impl Dual {
         if !headers.contains_key(header::CONTENT_ENCODING) || body.is_empty() {
             return Ok(body);
         }
-        let limits = &self.composer.limits;
+        let ratio_max = self.composer.limits.bodies.decode_ratio_max;
         let bytes_max = self.shadow.settings().body_bytes as u64;
-        let plain =
-            strip_coding(Body::full(body), headers, ErrorSide::Client, limits.decode_ratio_max, bytes_max);
+        let plain = strip_coding(Body::full(body), headers, ErrorSide::Client, ratio_max, bytes_max);
         let plain = plain.map_err(|_| SkipReason::PrimaryFailed)?;
         let held = buffer(plain, ErrorSide::Client, bytes_max, self.composer.memory.share()).await;
         held.map(|held| held.bytes).map_err(|error| match error.kind() {

@@ -11,15 +11,17 @@ use crate::body::Body;
 use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::RequestContext;
 use crate::proxy::headers::{self, Pseudonym};
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::RequestLimits;
 use crate::proxy::{Request, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, Version, header};
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 #[derive(Clone)]
 pub(crate) struct ValidateRequest {
-    pub limits: Arc<Limits>,
+    pub limits: RequestLimits,
+    /// Limit of every body. Code that buffers a body enforces the lower limit of buffered bodies; a
+    /// forwarded body is streamed, so its length costs no memory.
+    pub body_bytes_max: u64,
     pub pseudonym: Pseudonym,
 }
 
@@ -29,7 +31,7 @@ impl Middleware<Request> for ValidateRequest {
     type Fault = GatewayError;
 
     fn before(&self, request: Request) -> Before<Self, Request> {
-        if let Err(error) = check(&request, &self.limits, &self.pseudonym) {
+        if let Err(error) = self.check(&request) {
             return ControlFlow::Break(Err(error));
         }
         if is_for_us_alone(&request.context) {
@@ -43,41 +45,37 @@ impl Middleware<Request> for ValidateRequest {
             });
         }
         let Request { context, body } = request;
-        let body =
-            body.with_limit(body_bytes_max(&self.limits)).with_timeout(self.limits.request_body_timeout);
+        let body = body.with_limit(self.body_bytes_max).with_timeout(self.limits.body_timeout);
         ControlFlow::Continue((Request { context, body }, ()))
     }
 }
 
-fn check(request: &Request, limits: &Limits, pseudonym: &Pseudonym) -> Result<(), GatewayError> {
-    let context = &*request.context;
-    check_target(context, limits)?;
-    let seen = check_header_size(&context.headers, limits)?;
-    check_host(context)?;
-    if seen.coding {
-        check_framing(&context.headers)?;
+impl ValidateRequest {
+    fn check(&self, request: &Request) -> Result<(), GatewayError> {
+        let context = &*request.context;
+        check_target(context, self.limits.target_bytes_max)?;
+        let seen = check_header_size(&context.headers, self.limits.header_bytes_max)?;
+        check_host(context)?;
+        if seen.coding {
+            check_framing(&context.headers)?;
+        }
+        if seen.expectation {
+            check_expectation(&context.headers)?;
+        }
+        if seen.via && headers::has_passed(&context.headers, &self.pseudonym) {
+            return Err(GatewayError::new(ErrorKind::LoopDetected, "our own name is in Via"));
+        }
+        if request.body.length().is_some_and(|length| length > self.body_bytes_max) {
+            let detail = "the announced request body is over its limit";
+            return Err(GatewayError::new(ErrorKind::TooLarge, detail));
+        }
+        Ok(())
     }
-    if seen.expectation {
-        check_expectation(&context.headers)?;
-    }
-    if seen.via && headers::has_passed(&context.headers, pseudonym) {
-        return Err(GatewayError::new(ErrorKind::LoopDetected, "our own name is in Via"));
-    }
-    if request.body.length().is_some_and(|length| length > body_bytes_max(limits)) {
-        return Err(GatewayError::new(ErrorKind::TooLarge, "the announced request body is over its limit"));
-    }
-    Ok(())
 }
 
-/// Returns the limit that applies to every body. Code that buffers a body enforces the lower limit
-/// of buffered bodies; a forwarded body is streamed, so its length costs no memory.
-fn body_bytes_max(limits: &Limits) -> u64 {
-    limits.forwarded_bytes_max.max(limits.request_bytes_max)
-}
-
-fn check_target(context: &RequestContext, limits: &Limits) -> Result<(), GatewayError> {
+fn check_target(context: &RequestContext, bytes_max: usize) -> Result<(), GatewayError> {
     let length = context.uri.path_and_query().map_or(0, |target| target.as_str().len());
-    if length > limits.target_bytes_max {
+    if length > bytes_max {
         return Err(GatewayError::new(ErrorKind::UriTooLong, "the request target is over its limit"));
     }
     if context.method == Method::CONNECT || length == 0 {
@@ -96,7 +94,7 @@ struct RareFields {
 
 /// Checks the total size of the fields. The same pass detects the rare fields, which saves a lookup
 /// for each.
-fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<RareFields, GatewayError> {
+fn check_header_size(headers: &HeaderMap, bytes_max: usize) -> Result<RareFields, GatewayError> {
     let (mut seen, mut bytes) = (RareFields::default(), 0);
     for (name, value) in headers {
         bytes += name.as_str().len() + value.len() + 4;
@@ -104,7 +102,7 @@ fn check_header_size(headers: &HeaderMap, limits: &Limits) -> Result<RareFields,
         seen.expectation |= *name == header::EXPECT;
         seen.via |= *name == header::VIA;
     }
-    if bytes > limits.header_bytes_max {
+    if bytes > bytes_max {
         return Err(GatewayError::new(ErrorKind::HeadersTooLarge, "the header fields are over their limit"));
     }
     Ok(seen)

@@ -2,7 +2,7 @@
 //! 7301) selects the protocol; `connection` and `http2` implement HTTP/1.1 and HTTP/2.
 
 use super::UpstreamError;
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::UpstreamLimits;
 use crate::tls::{ServiceTls, TlsError};
 use http::Uri;
 use http::uri::Scheme;
@@ -59,7 +59,11 @@ impl Connector {
     ///
     /// Returns an error if a file named by `tls` cannot be used, or if the host of `address` is not
     /// a valid certificate name.
-    pub(super) fn new(address: Uri, tls: &ServiceTls, limits: &Limits) -> Result<Connector, UpstreamError> {
+    pub(super) fn new(
+        address: Uri,
+        tls: &ServiceTls,
+        limits: &UpstreamLimits,
+    ) -> Result<Connector, UpstreamError> {
         let mut tcp = HttpConnector::new();
         tcp.set_connect_timeout(Some(limits.connect_timeout));
         tcp.set_nodelay(true);

@@ -5,7 +5,7 @@
 use super::connect::UpstreamStream;
 use super::connection::{CallFailure, Outgoing};
 use super::patience::HeadDeadline;
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::UpstreamLimits;
 use http::header::{CONNECTION, HOST};
 use http::uri::{Authority, Scheme};
 use http::{HeaderName, HeaderValue, Uri};
@@ -31,7 +31,7 @@ impl SharedConnection {
     /// Performs the HTTP/2 handshake and spawns the task that drives the connection.
     pub(super) async fn new(
         stream: UpstreamStream,
-        limits: &Limits,
+        limits: &UpstreamLimits,
     ) -> Result<SharedConnection, hyper::Error> {
         let (sender, connection) = Builder::new(TokioExecutor::new())
             .timer(TokioTimer::new())
@@ -41,7 +41,7 @@ impl SharedConnection {
             .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
             // Detects upstreams that vanished without closing. A PING is sent after the idle
             // timeout of a connection; the reply may take as long as a new connection would.
-            .keep_alive_interval(limits.upstream_idle_timeout)
+            .keep_alive_interval(limits.idle_timeout)
             .keep_alive_timeout(limits.connect_timeout)
             .handshake(TokioIo::new(stream))
             .await?;
@@ -94,8 +94,8 @@ impl SharedConnection {
 
 /// Returns the limit of a response head as HTTP/2 counts it: 32 extra bytes per field (RFC 9113,
 /// section 6.5.2).
-fn list_bytes_max(limits: &Limits) -> u32 {
-    let bytes = limits.upstream_head_bytes_max.saturating_add(limits.upstream_fields_max.saturating_mul(32));
+fn list_bytes_max(limits: &UpstreamLimits) -> u32 {
+    let bytes = limits.head_bytes_max.saturating_add(limits.fields_max.saturating_mul(32));
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 

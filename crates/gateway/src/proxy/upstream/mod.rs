@@ -37,7 +37,7 @@ use crate::interim;
 use crate::proxy::Response;
 use crate::proxy::concurrency::{FairConcurrencyLimit, FairPermit, limit_error};
 use crate::proxy::headers::{forwarded_answer, switches_as_asked};
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::UpstreamLimits;
 use crate::proxy::origin::CallOrigin;
 use crate::telemetry::metrics::UpstreamMeter;
 use crate::tls::{ServiceTls, TlsError};
@@ -89,7 +89,7 @@ pub struct Upstream {
     transport: Transport,
     in_flight: FairConcurrencyLimit,
     outage: Outage,
-    limits: Arc<Limits>,
+    limits: UpstreamLimits,
     meter: UpstreamMeter,
 }
 
@@ -115,7 +115,7 @@ impl Upstream {
         name: &str,
         role: CallOrigin,
         url: &Uri,
-        limits: Arc<Limits>,
+        limits: UpstreamLimits,
     ) -> Result<Upstream, UpstreamError> {
         Upstream::with_tls(name, role, url, &ServiceTls::default(), limits)
     }
@@ -130,7 +130,7 @@ impl Upstream {
         role: CallOrigin,
         url: &Uri,
         tls: &ServiceTls,
-        limits: Arc<Limits>,
+        limits: UpstreamLimits,
     ) -> Result<Upstream, UpstreamError> {
         let scheme = url
             .scheme()
@@ -141,18 +141,14 @@ impl Upstream {
             return Err(UpstreamError::Extras);
         }
         let connector = Connector::new(url.clone(), tls, &limits)?;
-        let connections =
-            ConnectionPool::new(connector, scheme.clone(), authority.clone(), Arc::clone(&limits));
+        let connections = ConnectionPool::new(connector, scheme.clone(), authority.clone(), limits);
         Ok(Upstream {
             name: name.into(),
             role,
             base: url.path().trim_end_matches('/').to_owned(),
             host: host(scheme, authority).ok_or(UpstreamError::Address)?,
             transport: Transport::Connections(connections),
-            in_flight: FairConcurrencyLimit::new(
-                limits.upstream_in_flight_max,
-                limits.client_upstream_in_flight_max,
-            ),
+            in_flight: FairConcurrencyLimit::new(limits.in_flight_max, limits.client_in_flight_max),
             outage: Outage::new(),
             meter: UpstreamMeter::new(name, role.name()),
             scheme: scheme.clone(),
@@ -162,7 +158,7 @@ impl Upstream {
     }
 
     /// Creates an upstream for a service in the same process. `name` labels logs and metrics.
-    pub(crate) fn in_process(name: &str, service: InnerService, limits: Arc<Limits>) -> Upstream {
+    pub(crate) fn in_process(name: &str, service: InnerService, limits: UpstreamLimits) -> Upstream {
         let authority = Authority::from_static("localhost");
         Upstream {
             name: name.into(),
@@ -170,10 +166,7 @@ impl Upstream {
             base: String::new(),
             host: HeaderValue::from_static("localhost"),
             transport: Transport::Within(service),
-            in_flight: FairConcurrencyLimit::new(
-                limits.upstream_in_flight_max,
-                limits.client_upstream_in_flight_max,
-            ),
+            in_flight: FairConcurrencyLimit::new(limits.in_flight_max, limits.client_in_flight_max),
             outage: Outage::new(),
             meter: UpstreamMeter::new(name, CallOrigin::Client.name()),
             scheme: Scheme::HTTP,
@@ -214,7 +207,7 @@ impl Upstream {
 
     /// Returns whether the upstream has been unreachable for longer than `upstream_gone_after`.
     pub(crate) fn is_gone(&self) -> bool {
-        self.outage.is_longer_than(self.limits.upstream_gone_after)
+        self.outage.is_longer_than(self.limits.gone_after)
     }
 
     /// Returns whether the upstream is reachable, as far as is known. After a long outage, one
@@ -292,13 +285,13 @@ impl Upstream {
 
     /// Returns how long the call may wait for its response head.
     fn patience(&self, started: Instant, last_byte: Option<Arc<LastByte>>) -> HeadDeadline {
-        let timeout = last_byte.as_ref().map_or(self.limits.upstream_timeout, |last_byte| last_byte.idle());
+        let timeout = last_byte.as_ref().map_or(self.limits.response_timeout, |last_byte| last_byte.idle());
         HeadDeadline::new(tokio::time::Instant::from_std(started + timeout), last_byte)
     }
 
     /// Applies the size and time limits of response bodies.
     fn limit_body(&self, response: Response, last_byte: Option<Arc<LastByte>>) -> Response {
-        let body_timeout = BodyTimeout { idle: self.limits.upstream_timeout, bytes_per_second_min: 0 };
+        let body_timeout = BodyTimeout { idle: self.limits.response_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
         response.map(|body| {
             let body = body.with_limit(bytes_max).with_timeout(body_timeout);
@@ -348,7 +341,7 @@ impl Upstream {
                 return Err(GatewayError::new(ErrorKind::UpstreamBroken, detail));
             }
             StatusCode::SWITCHING_PROTOCOLS => {}
-            _ => judge_head(&response, self.limits.upstream_fields_max)?,
+            _ => judge_head(&response, self.limits.fields_max)?,
         }
         Ok(self.limit_body(response, Some(last_byte)).map(|body| body.with_watcher(Box::new(permit))))
     }
@@ -399,7 +392,7 @@ impl Upstream {
                 return answer.map_err(|_| late())?.map_err(broken_within);
             }
         };
-        judge_head(&response, self.limits.upstream_fields_max)?;
+        judge_head(&response, self.limits.fields_max)?;
         Ok(response)
     }
 }

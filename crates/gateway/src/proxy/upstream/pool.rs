@@ -13,7 +13,7 @@ use super::pooled_body::pooled_body;
 use super::ready::{ReadyConnections, SharedError};
 use crate::body::Body;
 use crate::error::ErrorSide;
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::UpstreamLimits;
 use futures_util::FutureExt as _;
 use http::header::CONNECTION;
 use http::uri::{Authority, Scheme};
@@ -28,7 +28,7 @@ pub(super) struct ConnectionPool {
     connector: Connector,
     scheme: Scheme,
     authority: Authority,
-    limits: Arc<Limits>,
+    limits: UpstreamLimits,
     /// Protocol of the latest connection, used as a prediction for the next one.
     speaks_http2: AtomicBool,
     ready: Arc<ReadyConnections>,
@@ -58,7 +58,7 @@ impl ConnectionPool {
         connector: Connector,
         scheme: Scheme,
         authority: Authority,
-        limits: Arc<Limits>,
+        limits: UpstreamLimits,
     ) -> Arc<ConnectionPool> {
         Arc::new(ConnectionPool {
             connector,
@@ -197,9 +197,7 @@ impl ConnectionPool {
         Ok(if is_http2 {
             PoolConnection::Shared(SharedConnection::new(stream, limits).await?)
         } else {
-            PoolConnection::Own(
-                Connection::new(stream, limits.upstream_head_bytes_max, limits.upstream_fields_max).await?,
-            )
+            PoolConnection::Own(Connection::new(stream, limits.head_bytes_max, limits.fields_max).await?)
         })
     }
 

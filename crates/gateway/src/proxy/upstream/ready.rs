@@ -5,7 +5,7 @@
 use super::connect::DialError;
 use super::connection::Connection;
 use super::http2::SharedConnection;
-use crate::proxy::limits::Limits;
+use crate::proxy::limits::UpstreamLimits;
 use crate::shard;
 use futures_util::FutureExt as _;
 use futures_util::future::{BoxFuture, Shared, WeakShared};
@@ -80,12 +80,12 @@ impl From<DialError> for SharedError {
 
 impl ReadyConnections {
     /// Creates an empty set of shards.
-    pub(super) fn new(limits: &Limits) -> ReadyConnections {
+    pub(super) fn new(limits: &UpstreamLimits) -> ReadyConnections {
         let shards: Box<[ConnectionShard]> =
             (0..shard::count()).map(|_| ConnectionShard::default()).collect();
         ReadyConnections {
-            idle_timeout: limits.upstream_idle_timeout,
-            idle_max: limits.upstream_idle_max.div_ceil(shards.len()),
+            idle_timeout: limits.idle_timeout,
+            idle_max: limits.idle_max.div_ceil(shards.len()),
             shards,
         }
     }
