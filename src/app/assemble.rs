@@ -115,17 +115,20 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         memory: Some(memory.clone()),
         evicts: false,
         is_measured: true,
-        header_timeout: limits.header_timeout,
-        idle_timeout: limits.idle_timeout,
-        write_timeout: limits.write_timeout,
-        answer_bytes_per_second_min: limits.answer_bytes_per_second,
-        headers_max: count(limits.headers),
-        header_bytes_max: bytes(limits.header_bytes),
-        buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
-        lingering_timeout: limits.lingering_timeout,
-        lingering_bytes_max: limits.lingering_bytes,
+        timeouts: server::ConnectionTimeouts {
+            header: limits.header_timeout,
+            idle: limits.idle_timeout,
+            write: limits.write_timeout,
+            answer_bytes_per_second_min: limits.answer_bytes_per_second,
+        },
+        http: server::HttpLimits {
+            headers_max: count(limits.headers),
+            header_bytes_max: bytes(limits.header_bytes),
+            buffer_bytes_max: bytes(limits.buffer_bytes.min(buffer_bytes)),
+            h2_streams_max: limits.http2_streams,
+        },
+        lingering: server::Lingering { timeout: limits.lingering_timeout, bytes_max: limits.lingering_bytes },
         tunnel: TunnelLimits { idle: limits.tunnel_idle_timeout, lifetime: limits.tunnel_lifetime },
-        h2_streams_max: limits.http2_streams,
         // The peer address decides which forwarding headers are trusted, and the scheme that they
         // report.
         tells_peer: config.forwarded.names_peer()

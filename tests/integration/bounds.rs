@@ -11,7 +11,7 @@ use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::limits::{BodyLimits, Limits, UpstreamLimits};
-use switchback_gateway::server::{self, ConnectionLimits, ServerOptions};
+use switchback_gateway::server::{self, ConnectionLimits, ConnectionTimeouts, ServerOptions};
 use tokio::net::TcpStream;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -48,7 +48,8 @@ pub async fn send(client: &mut SendRequest<Bytes>, request: http::Request<()>) -
 }
 
 fn impatient() -> ServerOptions {
-    ServerOptions { write_timeout: STALL, ..ServerOptions::default() }
+    let timeouts = ConnectionTimeouts { write: STALL, ..ConnectionTimeouts::default() };
+    ServerOptions { timeouts, ..ServerOptions::default() }
 }
 
 #[tokio::test]
@@ -129,7 +130,8 @@ async fn strangers_that_do_not_read_do_not_keep_their_places() {
 async fn a_client_that_takes_its_answer_in_drops_is_no_reader() {
     let new = Upstream::start(vec![Act::json(200, &long_item())]).await;
     // Whatever it takes, it is less than this.
-    let options = ServerOptions { answer_bytes_per_second_min: 1 << 40, ..impatient() };
+    let mut options = impatient();
+    options.timeouts.answer_bytes_per_second_min = 1 << 40;
     let limits =
         Limits { bodies: BodyLimits { whole_bytes_max: 1024, ..BodyLimits::default() }, ..Limits::default() };
     let gateway = Gateway::start(new.address, Setup { limits, options, ..Setup::default() }).await;

@@ -12,7 +12,7 @@ use std::io;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 use switchback_gateway::proxy::limits::{BodyLimits, Limits};
-use switchback_gateway::server::ServerOptions;
+use switchback_gateway::server::{Lingering, ServerOptions};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -132,7 +132,8 @@ async fn a_client_that_reads_only_after_its_body_finds_the_whole_answer() {
 /// A client that never ends is disconnected after limits of time and bytes.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_read_on_is_bounded() {
-    let short = ServerOptions { lingering_timeout: Duration::from_millis(300), ..ServerOptions::default() };
+    let lingering = Lingering { timeout: Duration::from_millis(300), ..Lingering::default() };
+    let short = ServerOptions { lingering, ..ServerOptions::default() };
     let gateway_of_time = gateway(LARGE, short).await;
     let head = format!("POST /old/things HTTP/1.1\r\nhost: a\r\ncontent-length: {BODY_BYTES}\r\n\r\n");
     let mut client = Client::connect(gateway_of_time.address).await;
@@ -144,7 +145,8 @@ async fn what_is_read_on_is_bounded() {
     assert!(begun.elapsed() < Duration::from_secs(5));
     drop(client);
 
-    let few = ServerOptions { lingering_bytes_max: 1 << 16, ..ServerOptions::default() };
+    let lingering = Lingering { bytes_max: 1 << 16, ..Lingering::default() };
+    let few = ServerOptions { lingering, ..ServerOptions::default() };
     let gateway_of_bytes = gateway(SMALL, few).await;
     let answer =
         told_afterwards(&gateway_of_bytes, TOKEN, "content-length: 999999999\r\n", &[b' '; 1 << 16]).await;

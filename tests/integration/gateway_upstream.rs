@@ -602,10 +602,8 @@ async fn a_large_answer_that_breaks_off_is_seen_to_be_incomplete(wire: Wire) {
 async fn a_client_that_does_not_read_holds_the_upstream_back_and_is_cut(wire: Wire) {
     let head = b"HTTP/1.1 200 OK\r\ncontent-type: application/json\r\n\r\n{\"text\":\"".to_vec();
     let new = Upstream::over(wire, vec![Act::Flood { head, piece: vec![b'x'; 65536] }]).await;
-    let options = server::ServerOptions {
-        write_timeout: Duration::from_millis(200),
-        ..server::ServerOptions::default()
-    };
+    let mut options = server::ServerOptions::default();
+    options.timeouts.write = Duration::from_millis(200);
     let gateway = Gateway::with(Setup { options, ..Setup::default() }, &new).await;
     let mut client = Client::connect(gateway.address).await;
     client.send(get()).await;
@@ -717,10 +715,7 @@ async fn an_upstream_that_never_agrees_on_tls_is_a_504_in_the_time_for_a_connect
 async fn half_a_head_is_given_up_and_so_is_a_body_that_drips() {
     let new = Upstream::start(vec![Act::json(200, "{}")]).await;
     let mut setup = limited(|limits| limits.requests.body_timeout.idle = Duration::from_millis(50));
-    setup.options = server::ServerOptions {
-        header_timeout: Duration::from_millis(100),
-        ..server::ServerOptions::default()
-    };
+    setup.options.timeouts.header = Duration::from_millis(100);
     let gateway = Gateway::start(new.address, setup).await;
     for start in ["", "GET /old/things/a HTTP/1.1\r\nhost: a\r\n"] {
         let mut client = Client::connect(gateway.address).await;
@@ -738,11 +733,9 @@ async fn half_a_head_is_given_up_and_so_is_a_body_that_drips() {
 #[tokio::test]
 async fn connections_beyond_the_limit_are_told_so_and_idle_ones_make_room() {
     let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
-    let options = server::ServerOptions {
-        connections: server::ConnectionLimits { max: 1, ..Default::default() },
-        idle_timeout: Duration::from_millis(200),
-        ..server::ServerOptions::default()
-    };
+    let mut options = server::ServerOptions::default();
+    options.connections.max = 1;
+    options.timeouts.idle = Duration::from_millis(200);
     let gateway = Gateway::start(new.address, Setup { options, ..Setup::default() }).await;
     let mut first = Client::connect(gateway.address).await;
     first.send(get()).await;

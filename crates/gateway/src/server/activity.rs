@@ -5,7 +5,7 @@
 //! Over HTTP/2, a stalled response need not stall the connection: each stream checks itself
 //! ([`super::http2`]) by the same rule ([`Arrears`]).
 
-use super::ServerOptions;
+use super::ConnectionTimeouts;
 use crate::interim::Interim;
 use crate::tunnel::Tunnel;
 use bytes::{Buf as _, Bytes};
@@ -263,19 +263,19 @@ impl Activity {
     }
 
     /// Returns the deadline that this connection missed, if any.
-    pub(super) fn overdue(&self, options: &ServerOptions) -> Option<Overdue> {
+    pub(super) fn overdue(&self, timeouts: &ConnectionTimeouts) -> Option<Overdue> {
         let now = self.now();
         let is_over = |since: u64, limit: Duration| {
             since != NEVER && u128::from(now.saturating_sub(since)) >= limit.as_millis()
         };
         let left = Duration::from_millis(self.arrears.load(Relaxed));
-        if is_over(self.stalled_since.load(Relaxed), options.write_timeout.saturating_sub(left)) {
+        if is_over(self.stalled_since.load(Relaxed), timeouts.write.saturating_sub(left)) {
             return Some(Overdue::Write);
         }
         if self.in_flight.load(Relaxed) > 0 {
             return None;
         }
-        if is_over(self.head_since.load(Relaxed), options.header_timeout) {
+        if is_over(self.head_since.load(Relaxed), timeouts.header) {
             return Some(Overdue::Head);
         }
         // A graceful close is in progress: its deadline replaces the idle one.
@@ -283,13 +283,13 @@ impl Activity {
         if closing_since != NEVER {
             return is_over(closing_since, CLOSE_TIMEOUT).then_some(Overdue::CloseTimeout);
         }
-        is_over(self.quiet_since.load(Relaxed), options.idle_timeout).then_some(Overdue::Idle)
+        is_over(self.quiet_since.load(Relaxed), timeouts.idle).then_some(Overdue::Idle)
     }
 }
 
 /// Debt of a reader in milliseconds: the time that it stalled a response, minus the bytes it read
 /// at the minimum rate, minus the time without stalls. Reading a byte now and then is thereby
-/// limited like reading none for `write_timeout`.
+/// limited like reading none for the `write` timeout.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrears(pub(super) u64);
 
@@ -519,12 +519,12 @@ impl<T: AsyncWrite + Unpin> AsyncWrite for TrackedIo<T> {
 mod tests {
     use super::*;
 
-    fn options(header_ms: u64, idle_ms: u64, write_ms: u64) -> ServerOptions {
-        ServerOptions {
-            header_timeout: Duration::from_millis(header_ms),
-            idle_timeout: Duration::from_millis(idle_ms),
-            write_timeout: Duration::from_millis(write_ms),
-            ..ServerOptions::default()
+    fn timeouts(header_ms: u64, idle_ms: u64, write_ms: u64) -> ConnectionTimeouts {
+        ConnectionTimeouts {
+            header: Duration::from_millis(header_ms),
+            idle: Duration::from_millis(idle_ms),
+            write: Duration::from_millis(write_ms),
+            ..ConnectionTimeouts::default()
         }
     }
 
@@ -533,18 +533,18 @@ mod tests {
     #[test]
     fn a_new_connection_owes_a_request() {
         let activity = Activity::new();
-        assert_eq!(activity.overdue(&options(0, LONG, LONG)), Some(Overdue::Head));
-        assert_eq!(activity.overdue(&options(LONG, 0, LONG)), None);
+        assert_eq!(activity.overdue(&timeouts(0, LONG, LONG)), Some(Overdue::Head));
+        assert_eq!(activity.overdue(&timeouts(LONG, 0, LONG)), None);
     }
 
     #[test]
     fn between_requests_only_idleness_counts_until_a_byte_comes() {
         let activity = Activity::new();
         drop(activity.request(false));
-        assert_eq!(activity.overdue(&options(0, LONG, LONG)), None);
-        assert_eq!(activity.overdue(&options(0, 0, LONG)), Some(Overdue::Idle));
+        assert_eq!(activity.overdue(&timeouts(0, LONG, LONG)), None);
+        assert_eq!(activity.overdue(&timeouts(0, 0, LONG)), Some(Overdue::Idle));
         activity.on_read();
-        assert_eq!(activity.overdue(&options(0, LONG, LONG)), Some(Overdue::Head));
+        assert_eq!(activity.overdue(&timeouts(0, LONG, LONG)), Some(Overdue::Head));
     }
 
     #[test]
@@ -552,11 +552,11 @@ mod tests {
         let activity = Activity::new();
         let _request = activity.request(false);
         activity.on_read();
-        assert_eq!(activity.overdue(&options(0, 0, 0)), None);
+        assert_eq!(activity.overdue(&timeouts(0, 0, 0)), None);
         activity.on_stall();
-        assert_eq!(activity.overdue(&options(LONG, LONG, 0)), Some(Overdue::Write));
+        assert_eq!(activity.overdue(&timeouts(LONG, LONG, 0)), Some(Overdue::Write));
         activity.wrote(1, 0);
-        assert_eq!(activity.overdue(&options(LONG, LONG, 0)), None);
+        assert_eq!(activity.overdue(&timeouts(LONG, LONG, 0)), None);
     }
 
     #[test]
@@ -588,9 +588,9 @@ mod tests {
     fn an_idle_connection_is_asked_to_close_once() {
         let activity = Activity::new();
         drop(activity.request(false));
-        assert_eq!(activity.overdue(&options(LONG, 0, LONG)), Some(Overdue::Idle));
+        assert_eq!(activity.overdue(&timeouts(LONG, 0, LONG)), Some(Overdue::Idle));
         activity.close_gracefully();
-        assert_eq!(activity.overdue(&options(LONG, 0, LONG)), None);
+        assert_eq!(activity.overdue(&timeouts(LONG, 0, LONG)), None);
     }
 
     #[test]
@@ -638,6 +638,6 @@ mod tests {
         let activity = Activity::new();
         drop(activity.request(true));
         activity.on_read();
-        assert_eq!(activity.overdue(&options(0, LONG, LONG)), None);
+        assert_eq!(activity.overdue(&timeouts(0, LONG, LONG)), None);
     }
 }

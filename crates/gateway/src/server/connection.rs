@@ -5,7 +5,7 @@
 use super::activity::{Activity, InFlight, ShutdownListener, ShutdownSignal, TrackedIo};
 use super::http2;
 use super::ready::{self, Calling};
-use super::{RequestService, ServerOptions};
+use super::{HttpLimits, Lingering, RequestService, ServerOptions};
 use crate::batch::{Batched, OwnTask};
 use crate::body::Body;
 use crate::error::{ErrorSide, GatewayError};
@@ -207,7 +207,7 @@ async fn serve_transport<T, S: RequestService>(
         },
         known => known,
     };
-    let (first, bytes_per_second_min) = (first.freeze(), options.answer_bytes_per_second_min);
+    let (first, bytes_per_second_min) = (first.freeze(), options.timeouts.answer_bytes_per_second_min);
     let told = TrackedIo::new(transport, Arc::clone(activity), first, bytes_per_second_min);
     let transport = Batched::new(told, OwnTask);
     let peer = options.tells_peer.then_some(peer);
@@ -220,7 +220,7 @@ async fn serve_transport<T, S: RequestService>(
         return;
     }
     let handler = Http1(Mutex::new(handler));
-    let mut connection = builder(options).serve_connection(TokioIo::new(transport), handler);
+    let mut connection = builder(&options.http).serve_connection(TokioIo::new(transport), handler);
     let (mut is_ending, mut is_idle_end) = (false, false);
     let ended = poll_fn(|cx| {
         // Poll first: answer a request that has arrived before the graceful shutdown.
@@ -239,7 +239,7 @@ async fn serve_transport<T, S: RequestService>(
         tracing::debug!(%error, "a connection broke");
         // hyper has answered the malformed head; the client may still be sending.
         if error.is_parse() {
-            linger(connection.into_parts().io.into_inner(), options, options.lingering_timeout).await;
+            linger(connection.into_parts().io.into_inner(), options.lingering).await;
         }
         return;
     }
@@ -253,18 +253,19 @@ async fn serve_transport<T, S: RequestService>(
         drop(in_flight);
     } else if !is_idle_end {
         // During shutdown, read only the bytes that have already arrived.
-        let patience = if is_ending { Duration::ZERO } else { options.lingering_timeout };
-        linger(connection.into_parts().io.into_inner(), options, patience).await;
+        let timeout = if is_ending { Duration::ZERO } else { options.lingering.timeout };
+        let lingering = Lingering { timeout, ..options.lingering };
+        linger(connection.into_parts().io.into_inner(), lingering).await;
     }
 }
 
 /// Discards input from a client that has not noticed the close yet. Bytes that reach a closed
 /// socket cause a reset, which can destroy the unread part of the response (RFC 9112, section 9.6).
 /// hyper has flushed and closed the write half by now.
-async fn linger(mut transport: impl AsyncRead + Unpin, options: &ServerOptions, patience: Duration) {
+async fn linger(mut transport: impl AsyncRead + Unpin, limits: Lingering) {
     let reading = async {
         let mut forgotten = vec![0; LINGERING_PIECE_BYTES];
-        let mut left = options.lingering_bytes_max;
+        let mut left = limits.bytes_max;
         while left > 0 {
             match transport.read(&mut forgotten).await {
                 Ok(0) | Err(_) => return,
@@ -273,17 +274,17 @@ async fn linger(mut transport: impl AsyncRead + Unpin, options: &ServerOptions, 
         }
     };
     // Boxed, so that connections do not reserve space for it while they serve.
-    let _ = tokio::time::timeout(patience, Box::pin(reading)).await;
+    let _ = tokio::time::timeout(limits.timeout, Box::pin(reading)).await;
 }
 
-fn builder(options: &ServerOptions) -> http1::Builder {
+fn builder(limits: &HttpLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(None)
-        .max_buf_size(options.buffer_bytes_max.max(8 * 1024));
-    if options.headers_max != HYPER_HEADERS_MAX {
-        builder.max_headers(options.headers_max);
+        .max_buf_size(limits.buffer_bytes_max.max(8 * 1024));
+    if limits.headers_max != HYPER_HEADERS_MAX {
+        builder.max_headers(limits.headers_max);
     }
     builder
 }

@@ -6,8 +6,8 @@
 //! A stalled stream is reset alone; other streams continue, and the connection closes once only
 //! stalled streams were left.
 
-use super::ServerOptions;
 use super::activity::{Activity, Arrears, ShutdownSignal};
+use super::{ConnectionTimeouts, HttpLimits, ServerOptions};
 use crate::body::Body;
 use crate::error::{ErrorKind, ErrorSide, GatewayError};
 use crate::interim::{self, Interim};
@@ -74,9 +74,9 @@ where
     T: AsyncRead + AsyncWrite + Unpin,
 {
     activity.speaks_h2();
-    let mut connection = builder(options).handshake::<_, Bytes>(transport).await?;
+    let mut connection = builder(&options.http).handshake::<_, Bytes>(transport).await?;
     let mut pings = connection.ping_pong().map(Pings::new);
-    let patience = ReaderPatience::from_options(options);
+    let patience = ReaderPatience::from_timeouts(&options.timeouts);
     let mut is_ending = false;
     let mut next = |connection: &mut Connection<T, Bytes>, cx: &mut Context<'_>| {
         if !is_ending && activity.order() >= ShutdownSignal::Finish {
@@ -104,14 +104,14 @@ where
     Ok(())
 }
 
-fn builder(options: &ServerOptions) -> h2::server::Builder {
+fn builder(limits: &HttpLimits) -> h2::server::Builder {
     let mut builder = h2::server::Builder::new();
     builder
-        .max_concurrent_streams(options.h2_streams_max)
+        .max_concurrent_streams(limits.h2_streams_max)
         .initial_window_size(STREAM_WINDOW_BYTES)
         .initial_connection_window_size(CONNECTION_WINDOW_BYTES)
-        .max_header_list_size(u32::try_from(options.header_bytes_max).unwrap_or(u32::MAX))
-        .max_send_buffer_size(options.buffer_bytes_max)
+        .max_header_list_size(u32::try_from(limits.header_bytes_max).unwrap_or(u32::MAX))
+        .max_send_buffer_size(limits.buffer_bytes_max)
         .max_pending_accept_reset_streams(RESETS_MAX)
         .max_local_error_reset_streams(Some(RESETS_MAX));
     builder
@@ -156,11 +156,8 @@ struct ReaderPatience {
 }
 
 impl ReaderPatience {
-    fn from_options(options: &ServerOptions) -> ReaderPatience {
-        ReaderPatience {
-            timeout: options.write_timeout,
-            bytes_per_second_min: options.answer_bytes_per_second_min,
-        }
+    fn from_timeouts(timeouts: &ConnectionTimeouts) -> ReaderPatience {
+        ReaderPatience { timeout: timeouts.write, bytes_per_second_min: timeouts.answer_bytes_per_second_min }
     }
 }
 

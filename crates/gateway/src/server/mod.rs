@@ -56,16 +56,38 @@ pub struct ServerOptions {
     pub evicts: bool,
     /// Whether the connections count towards the metric of client connections.
     pub is_measured: bool,
+    /// Deadlines of clients.
+    pub timeouts: ConnectionTimeouts,
+    /// Limits of HTTP on one connection.
+    pub http: HttpLimits,
+    /// Limits of reading from a client that was answered before its request ended.
+    pub lingering: Lingering,
+    /// Whether requests carry their [`Peer`] as an extension.
+    pub tells_peer: bool,
+    /// Limits of upgraded connections.
+    pub tunnel: TunnelLimits,
+    /// How long requests in flight may take to finish once draining has started.
+    pub grace: Duration,
+}
+
+/// Deadlines of the client of one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct ConnectionTimeouts {
     /// Maximum time from the first byte of a request head (on a new connection: from its start) to
     /// the end of the head.
-    pub header_timeout: Duration,
+    pub header: Duration,
     /// Maximum time that a connection stays open without a request.
-    pub idle_timeout: Duration,
+    pub idle: Duration,
     /// Maximum time that a client may read no bytes of a response; over HTTP/2, of each response.
-    pub write_timeout: Duration,
+    pub write: Duration,
     /// Minimum average rate at which a client reads while a response is waiting; 0 disables the
     /// check.
     pub answer_bytes_per_second_min: u64,
+}
+
+/// Limits of HTTP on one connection.
+#[derive(Clone, Copy, Debug)]
+pub struct HttpLimits {
     /// Maximum number of header fields in a request.
     pub headers_max: usize,
     /// Maximum size of a request head in bytes.
@@ -73,19 +95,17 @@ pub struct ServerOptions {
     /// Maximum size of hyper's buffer per HTTP/1.1 connection and direction in bytes; at least 8
     /// KiB.
     pub buffer_bytes_max: usize,
-    /// How long received bytes are discarded after the last response, so that the client can read
-    /// it.
-    pub lingering_timeout: Duration,
-    /// Maximum number of bytes that are discarded then.
-    pub lingering_bytes_max: u64,
-    /// Whether requests carry their [`Peer`] as an extension.
-    pub tells_peer: bool,
-    /// Limits of upgraded connections.
-    pub tunnel: TunnelLimits,
     /// Maximum number of concurrent requests on one HTTP/2 connection.
     pub h2_streams_max: u32,
-    /// How long requests in flight may take to finish once draining has started.
-    pub grace: Duration,
+}
+
+/// Limits of discarding bytes after the last response, so that the client can read it.
+#[derive(Clone, Copy, Debug)]
+pub struct Lingering {
+    /// How long received bytes are discarded.
+    pub timeout: Duration,
+    /// Maximum number of bytes that are discarded.
+    pub bytes_max: u64,
 }
 
 impl Default for ServerOptions {
@@ -95,20 +115,41 @@ impl Default for ServerOptions {
             memory: None,
             evicts: false,
             is_measured: true,
-            header_timeout: Duration::from_secs(10),
-            idle_timeout: Duration::from_secs(75),
-            write_timeout: Duration::from_secs(30),
+            timeouts: ConnectionTimeouts::default(),
+            http: HttpLimits::default(),
+            lingering: Lingering::default(),
+            tells_peer: false,
+            tunnel: TunnelLimits::default(),
+            grace: Duration::from_secs(30),
+        }
+    }
+}
+
+impl Default for ConnectionTimeouts {
+    fn default() -> ConnectionTimeouts {
+        ConnectionTimeouts {
+            header: Duration::from_secs(10),
+            idle: Duration::from_secs(75),
+            write: Duration::from_secs(30),
             answer_bytes_per_second_min: 1024,
+        }
+    }
+}
+
+impl Default for HttpLimits {
+    fn default() -> HttpLimits {
+        HttpLimits {
             headers_max: 100,
             header_bytes_max: 16 * 1024,
             buffer_bytes_max: 64 * 1024,
-            lingering_timeout: Duration::from_secs(10),
-            lingering_bytes_max: 64 * 1024 * 1024,
-            tells_peer: false,
-            tunnel: TunnelLimits::default(),
             h2_streams_max: 100,
-            grace: Duration::from_secs(30),
         }
+    }
+}
+
+impl Default for Lingering {
+    fn default() -> Lingering {
+        Lingering { timeout: Duration::from_secs(10), bytes_max: 64 * 1024 * 1024 }
     }
 }
 
@@ -228,7 +269,7 @@ async fn serve_among<S: RequestService>(
     let registry = Arc::new(ConnectionRegistry::default());
     // Clone it, so that cores do not contend for the channel on each connection.
     let mut serving = current.borrow_and_update().clone();
-    let mut ticks = self::ticks(&serving.options);
+    let mut ticks = self::ticks(&serving.options.timeouts);
     let mut has_left = false;
     let (is_tls, tls) = (listener.is_tls(), listener.tls());
     let admit = |stream: TcpStream, address: SocketAddr, serving: &Serving<S>| {
@@ -277,12 +318,12 @@ async fn serve_among<S: RequestService>(
             Ok(()) = current.changed() => {
                 serving = current.borrow_and_update().clone();
                 places.set_bounds(serving.options.connections.clone());
-                ticks = self::ticks(&serving.options);
+                ticks = self::ticks(&serving.options.timeouts);
                 registry.leave();
                 continue;
             }
             _ = ticks.tick() => {
-                registry.sweep(&serving.options);
+                registry.sweep(&serving.options.timeouts);
                 continue;
             }
             accepted = listener.accept() => accepted,
@@ -321,15 +362,15 @@ async fn wait_for_connections(
             tokio::select! {
                 () = connections.wait() => return,
                 () = silent.as_mut(), if !silent.is_elapsed() => registry.cut_silent(),
-                _ = ticks.tick() => registry.sweep(options),
+                _ = ticks.tick() => registry.sweep(&options.timeouts),
             }
         }
     });
     in_time.await.is_ok()
 }
 
-fn ticks(options: &ServerOptions) -> Interval {
-    let period = registry::tick(options);
+fn ticks(timeouts: &ConnectionTimeouts) -> Interval {
+    let period = registry::tick(timeouts);
     let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks

@@ -2,7 +2,7 @@
 //! a timer per connection would need a reset on each activity. A connection is registered from
 //! accept until its task ends; the registry is not on the path of its requests.
 
-use super::ServerOptions;
+use super::ConnectionTimeouts;
 use super::activity::{Activity, Overdue, ShutdownSignal};
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -68,9 +68,9 @@ impl ConnectionRegistry {
     }
 
     /// Checks all deadlines and closes the connections that missed one.
-    pub(super) fn sweep(&self, options: &ServerOptions) {
+    pub(super) fn sweep(&self, timeouts: &ConnectionTimeouts) {
         for activity in self.open().by_number.values() {
-            match activity.overdue(options) {
+            match activity.overdue(timeouts) {
                 None => {}
                 Some(Overdue::Idle) => activity.close_gracefully(),
                 Some(overdue @ (Overdue::Head | Overdue::Write | Overdue::CloseTimeout)) => {
@@ -99,7 +99,7 @@ impl Drop for RegistryEntry {
 }
 
 /// Returns the interval of deadline checks: half of the shortest deadline, at least 10 ms.
-pub(super) fn tick(options: &ServerOptions) -> Duration {
-    let shortest = options.header_timeout.min(options.idle_timeout).min(options.write_timeout);
+pub(super) fn tick(timeouts: &ConnectionTimeouts) -> Duration {
+    let shortest = timeouts.header.min(timeouts.idle).min(timeouts.write);
     (shortest / 2).max(Duration::from_millis(10))
 }
