@@ -282,7 +282,7 @@ pub(super) fn events(
     let intake = Intake {
         parts,
         memory: stack.memory.part(config.limits.held_bytes_all),
-        body_timeout: stack.limits.request_body_timeout,
+        body_timeout: stack.limits.requests.body_timeout,
         // Bound the readers by the memory for event bodies.
         readers: Readers::new(places.min(bytes(config.limits.held_bytes_all / settings.body_bytes.max(1)))),
         places: Arc::new(Semaphore::new(places)),

@@ -11,7 +11,8 @@ use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::{Fields, KeyEntry, Keys, Kind, Node};
 use switchback_engine::evidence::{LatencyMax, Policy};
 use switchback_gateway::shadow::{
-    GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, ShadowSettings, Share, ShareError,
+    GatePolicy, GateSettings, OperationKey, PHASES, Phase, Priority, ShadowSettings, ShadowShares, Share,
+    ShareError,
 };
 
 section! {
@@ -204,10 +205,12 @@ fn policy(raw: &RawPolicy, findings: &mut Findings) -> GatePolicy {
 pub(super) fn shadow(raw: &RawShadow) -> ShadowSettings {
     let count = |number: &PositiveCount| usize::try_from(number.0).unwrap_or(usize::MAX);
     ShadowSettings {
-        sample: raw.sample.value,
-        noise: raw.noise.value,
-        timed: raw.timed.value,
-        read_back: raw.read_back.value,
+        shares: ShadowShares {
+            sample: raw.sample.value,
+            noise: raw.noise.value,
+            timed: raw.timed.value,
+            read_back: raw.read_back.value,
+        },
         read_backs: count(&raw.read_backs),
         queue: count(&raw.queue),
         queue_bytes: raw.queue_bytes.0,

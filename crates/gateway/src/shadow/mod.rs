@@ -64,4 +64,4 @@ pub(crate) use subject::{JobSubject, PlannedCall};
 pub use table::{OperationTable, Served};
 pub use thread::Priority;
 pub(crate) use workers::Judging;
-pub use workers::{Shadow, ShadowSettings, ShadowStartError, Workers};
+pub use workers::{Shadow, ShadowSettings, ShadowShares, ShadowStartError, Workers};

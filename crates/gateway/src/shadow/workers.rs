@@ -31,16 +31,8 @@ use tokio_util::task::TaskTracker;
 /// Limits of the shadow.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct ShadowSettings {
-    /// Share of requests, of operations in `shadow` and `canary`, for which the other side is
-    /// called.
-    pub sample: Share,
-    /// Share of these, reads only, for which one side is called twice.
-    pub noise: Share,
-    /// Share of these, reads only, for which both sides are read once more and timed.
-    pub timed: Share,
-    /// Share of these, writes only, whose effect is read back on both sides, if the pack defines
-    /// how.
-    pub read_back: Share,
+    /// Shares of requests that are compared.
+    pub shares: ShadowShares,
     /// Maximum number of concurrent read-backs.
     pub read_backs: usize,
     /// Maximum number of queued requests.
@@ -61,14 +53,31 @@ pub struct ShadowSettings {
     pub priority: Priority,
 }
 
+/// Shares of requests that the shadow compares.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct ShadowShares {
+    /// Share of requests, of operations in `shadow` and `canary`, for which the other side is
+    /// called.
+    pub sample: Share,
+    /// Share of these, reads only, for which one side is called twice.
+    pub noise: Share,
+    /// Share of these, reads only, for which both sides are read once more and timed.
+    pub timed: Share,
+    /// Share of these, writes only, whose effect is read back on both sides, if the pack defines
+    /// how.
+    pub read_back: Share,
+}
+
 impl Default for ShadowSettings {
     /// Returns the defaults of the configuration.
     fn default() -> ShadowSettings {
         ShadowSettings {
-            sample: Share::ALL,
-            noise: Share::NONE,
-            timed: Share::NONE,
-            read_back: Share::NONE,
+            shares: ShadowShares {
+                sample: Share::ALL,
+                noise: Share::NONE,
+                timed: Share::NONE,
+                read_back: Share::NONE,
+            },
             read_backs: 4,
             queue: 256,
             queue_bytes: 32 << 20,
@@ -172,7 +181,7 @@ impl Shadow {
     pub fn takes(&self, phase: Phase, sample_roll: u64) -> bool {
         match phase {
             Phase::Legacy => false,
-            Phase::Shadow | Phase::Canary(_) => self.shared.settings.sample.takes(sample_roll),
+            Phase::Shadow | Phase::Canary(_) => self.shared.settings.shares.sample.takes(sample_roll),
             Phase::Translated { check } => check.takes(sample_roll),
         }
     }

@@ -19,7 +19,7 @@ impl Dual {
             Ok(outcomes) => outcomes,
             Err(why) => vec![JobResult::Skipped(why)],
         };
-        if !asked.writes && self.shadow.settings().timed.takes(fastrand::u64(..)) {
+        if !asked.writes && self.shadow.settings().shares.timed.takes(fastrand::u64(..)) {
             outcomes.extend(self.time_both(&asked, &body).await);
         }
         Done { outcomes, secrets }
@@ -107,7 +107,7 @@ impl Dual {
         reference: View,
         judging: &Judging,
     ) -> Result<Vec<JobResult>, SkipReason> {
-        let twice = match self.shadow.settings().noise.takes(fastrand::u64(..)) {
+        let twice = match self.shadow.settings().shares.noise.takes(fastrand::u64(..)) {
             true => self.own(asked, body).await.ok(),
             false => None,
         };

@@ -76,7 +76,7 @@ impl Dual {
         if matches!(route.kind, RouteKind::Refuse(_)) {
             return None;
         }
-        let not_read_back = match self.shadow.settings().read_back {
+        let not_read_back = match self.shadow.settings().shares.read_back {
             _ if !writes => None,
             _ if route.read_back.is_none() => Some(NotReadBack::Undeclared),
             Part::NONE => Some(NotReadBack::Off),
