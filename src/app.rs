@@ -255,8 +255,8 @@ impl RunningApp {
         let phases = Phases::open(store.clone()).await?;
         phases.serve(tables.into_iter().flatten().collect());
         phases.set_gate(config.gate.clone());
-        stack.retirement.serve(assemble::retirement_rules(&config, &loaded));
-        stack.retirement.sync().await?;
+        stack.migration.retirement.serve(assemble::retirement_rules(&config, &loaded));
+        stack.migration.retirement.sync().await?;
         let workbench = PlaygroundSession::new(assemble::playground_pack(&config, &loaded));
         let certificate = config.tls.as_ref().map(|files| ServerCertificate::load(&tls_files(files)));
         let certificate = certificate.transpose()?;
@@ -285,7 +285,7 @@ impl RunningApp {
         }));
         let reload = Arc::new(Notify::new());
         let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
-        let admin = Admin::new(admin::AdminParts {
+        let parts = admin::AdminParts {
             metrics: metrics.clone(),
             registry: registry.clone(),
             tokens: stack.tokens.clone(),
@@ -295,22 +295,21 @@ impl RunningApp {
             drain: drain_clients.clone(),
             reload: Arc::clone(&reload),
             tap: stack.tap.clone(),
-            unknown: stack.unknown.clone(),
-            usage: stack.usage.clone(),
-            retirement: stack.retirement.clone(),
+            unknown: stack.migration.unknown.clone(),
+            usage: stack.migration.usage.clone(),
+            retirement: stack.migration.retirement.clone(),
             workbench: workbench.clone(),
             program: Arc::clone(&stack.program),
             gate: ArcSwap::from_pointee(config.gate.clone()),
             clock: clock.clone(),
             store: store.clone(),
-            access: admin_access(&config),
-            hosts: admin_hosts(&config),
-        });
+        };
+        let admin = Admin::new(parts, &admin_access(&config), admin_hosts(&config));
 
         let descriptors = assemble::descriptors(&config)?;
         let options = assemble::listener_options(&config, &memory, descriptors);
         assemble::warn_of_descriptors(&config, &options);
-        let dual = EventsDual::new(store.clone(), stack.shadow.clone());
+        let dual = EventsDual::new(store.clone(), stack.migration.shadow.clone());
         let (intake, deliverer) = assemble::events(&config, &stack, &dual)?;
         let addresses = listeners.addresses();
         let (cores, serve) =
@@ -355,8 +354,8 @@ impl RunningApp {
         let mut background = vec![
             tokio::spawn(stack.tokens.clone().run()),
             tokio::spawn(phases.run()),
-            tokio::spawn(stack.retirement.clone().run()),
-            tokio::spawn(stack.usage.clone().run()),
+            tokio::spawn(stack.migration.retirement.clone().run()),
+            tokio::spawn(stack.migration.usage.clone().run()),
             tokio::spawn(reload_when_requested(reloader, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
             tokio::spawn(admin.watch()),
@@ -415,7 +414,7 @@ impl RunningApp {
         if let Some(workers) = self.shared.workers.lock().await.take() {
             workers.stop(end.saturating_duration_since(Instant::now())).await;
         }
-        if let Err(error) = stack.usage.flush().await {
+        if let Err(error) = stack.migration.usage.flush().await {
             tracing::warn!(%error, "the last calls are not counted");
         }
         // Before the store closes: other replicas read there that this one has left, and do not report it

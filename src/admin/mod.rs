@@ -87,10 +87,6 @@ pub struct AdminParts {
     pub gate: ArcSwap<GateSettings>,
     /// Queued events, and the history of changes.
     pub store: Store,
-    /// Tokens and session lifetimes.
-    pub access: SessionPolicy,
-    /// Permitted host names in addition to addresses and `localhost`, in lower case.
-    pub hosts: Vec<String>,
 }
 
 impl AdminParts {
@@ -141,9 +137,10 @@ impl Area {
 }
 
 impl Admin {
-    pub fn new(parts: AdminParts) -> Admin {
-        let (hosts, store, clock) = (parts.hosts.clone(), parts.store.clone(), parts.clock.clone());
-        let guard = Arc::new(Guard::new(&parts.access, hosts, store, clock));
+    /// Creates the port with its tokens, session lifetimes, and permitted host names in addition to
+    /// addresses and `localhost`, in lower case.
+    pub fn new(parts: AdminParts, access: &SessionPolicy, hosts: Vec<String>) -> Admin {
+        let guard = Arc::new(Guard::new(access, hosts, parts.store.clone(), parts.clock.clone()));
         let parts = Arc::new(parts);
         let studio = Arc::new(Studio::new(Arc::clone(&parts), Arc::clone(&guard)));
         Admin { parts, guard, studio, area: Area::All }

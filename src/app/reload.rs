@@ -235,7 +235,7 @@ impl Reloader {
         let mut workers = None;
         if new_shadow {
             let (shadow, started) = Shadow::start(stack.store.clone(), config.shadow).await?;
-            (stack.shadow, workers) = (shadow, Some(started));
+            (stack.migration.shadow, workers) = (shadow, Some(started));
         }
         // A new key is enrolled last: with it in the store, a gateway with the running configuration
         // would not start again. Another gateway may have sealed with it already.
@@ -257,14 +257,14 @@ impl Reloader {
         }
         stack.tokens.discover();
         if workers.is_some() {
-            self.dual.set_shadow(stack.shadow.clone());
+            self.dual.set_shadow(stack.migration.shadow.clone());
         }
         shared.phases.serve(tables.into_iter().flatten().collect());
         shared.phases.set_gate(config.gate.clone());
-        stack.retirement.serve(assemble::retirement_rules(&config, &loaded));
+        stack.migration.retirement.serve(assemble::retirement_rules(&config, &loaded));
         shared.workbench.serve(assemble::playground_pack(&config, &loaded));
         stack.program.store(Arc::new(program));
-        stack.shadow.expire();
+        stack.migration.shadow.expire();
         if let Err(error) = stack.tokens.sync().await {
             tracing::warn!(%error, "changes of clients are stored; they are taken up at the next look at the store");
         }

@@ -148,7 +148,7 @@ fn every_section_is_read() {
         config.masked["phases"]["GET /things/{id}"],
         serde_json::json!({"phase": "canary", "share": 0.1})
     );
-    assert_eq!(config.shadow.sample, Share::new(0.5).unwrap());
+    assert_eq!(config.shadow.shares.sample, Share::new(0.5).unwrap());
     assert_eq!((config.shadow.workers, config.shadow.keep), (4, Duration::from_secs(86_400)));
     assert_eq!(config.shadow.priority, Priority::Normal);
     let gate = &config.gate;

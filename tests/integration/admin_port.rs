@@ -76,7 +76,7 @@ impl Port {
             .await
             .expect("tokens open");
         let reload = Arc::new(Notify::new());
-        let admin = Admin::new(AdminParts {
+        let parts = AdminParts {
             metrics: metrics::install(),
             archive: Archive::new(store.clone()),
             phases: Phases::open(store.clone()).await.expect("nothing was set"),
@@ -100,15 +100,15 @@ impl Port {
             unknown: UnknownCalls::new(Clock::machine()),
             clock,
             store,
-            access: SessionPolicy {
-                token: token.map(Secret::from),
-                read_token: token.map(|_| Secret::from(READ_TOKEN)),
-                session: Duration::from_secs(60),
-                session_max: Duration::from_secs(3600),
-                keys: vec![SealingKey::generate()],
-            },
-            hosts: vec!["admin.example.com".to_owned()],
-        });
+        };
+        let access = SessionPolicy {
+            token: token.map(Secret::from),
+            read_token: token.map(|_| Secret::from(READ_TOKEN)),
+            session: Duration::from_secs(60),
+            session_max: Duration::from_secs(3600),
+            keys: vec![SealingKey::generate()],
+        };
+        let admin = Admin::new(parts, &access, vec!["admin.example.com".to_owned()]);
         let drain = Drain::new();
         tokio::spawn(server::serve(
             listener,

@@ -18,7 +18,7 @@ use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
 use switchback_gateway::proxy::program::{Front, Program, UnknownClientPolicy};
 use switchback_gateway::proxy::side_upstreams::SideUpstreams;
-use switchback_gateway::proxy::stack::{self, StackParts};
+use switchback_gateway::proxy::stack::{self, MigrationParts, StackParts};
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream;
 use switchback_gateway::proxy::{Request, Response};
@@ -152,14 +152,16 @@ impl Gateway {
             pseudonym: Pseudonym::default(),
             forwarding: setup.forwarding,
             retries: Budget::default(),
-            retirement: Retirement::new(store.clone()),
-            usage: Usage::off(),
+            migration: MigrationParts {
+                shadow,
+                unknown: unknown.clone(),
+                usage: Usage::off(),
+                retirement: Retirement::new(store.clone()),
+            },
             store,
             clock: Clock::machine(),
             detached: detached.clone(),
             tap: Tap::default(),
-            shadow,
-            unknown: unknown.clone(),
         };
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), setup.tls).unwrap();
         let address = listener.address().unwrap();

@@ -11,7 +11,7 @@ use crate::proxy::forwarding::Forwarding;
 use crate::proxy::headers::Pseudonym;
 use crate::proxy::limits::Limits;
 use crate::proxy::program::Program;
-use crate::proxy::stack::StackParts;
+use crate::proxy::stack::{MigrationParts, StackParts};
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::UpstreamError;
 use crate::retire::{Retirement, Usage};
@@ -353,10 +353,12 @@ impl GatewayBuilder {
             retries: Budget::default(),
             detached: TaskTracker::new(),
             tap: Tap::default(),
-            shadow,
-            unknown: UnknownCalls::new(clock.clone()),
-            usage: if self.counts_usage { Usage::new(store.clone()) } else { Usage::off() },
-            retirement: Retirement::new(store.clone()),
+            migration: MigrationParts {
+                shadow,
+                unknown: UnknownCalls::new(clock.clone()),
+                usage: if self.counts_usage { Usage::new(store.clone()) } else { Usage::off() },
+                retirement: Retirement::new(store.clone()),
+            },
             store,
             clock,
         };

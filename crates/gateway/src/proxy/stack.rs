@@ -69,6 +69,13 @@ pub struct StackParts {
     pub detached: TaskTracker,
     /// Where captures of traffic are opened.
     pub tap: Tap,
+    /// The parts that compare the sides and retire the old one.
+    pub migration: MigrationParts,
+}
+
+/// The parts of the stack that compare the sides and retire the old one.
+#[derive(Clone)]
+pub struct MigrationParts {
     /// What asks the side that does not answer.
     pub shadow: Shadow,
     /// What is called that nobody here knows.
@@ -121,7 +128,7 @@ where
         .layer(layer(RecordLayer { tap: parts.tap.clone() }))
         // Outside of all that decides, so that no request goes unreported, with the status that the
         // client got.
-        .layer(layer(ReportLayer::new(parts.usage.clone())))
+        .layer(layer(ReportLayer::new(parts.migration.usage.clone())))
         // Above rescue, so that errors carry the announcements of their front too.
         .layer(layer(Announce))
         // Below here layers fail with an error; above it there are only answers.
@@ -137,7 +144,7 @@ fn inner_layers(
 + Send
 + Sync
 + use<> {
-    let StackParts { limits, memory, pseudonym, .. } = parts;
+    let StackParts { limits, memory, pseudonym, migration, .. } = parts;
     let composer = Composer {
         calls: Calls::new(parts.retries.clone()),
         limits: Arc::clone(limits),
@@ -151,7 +158,7 @@ fn inner_layers(
         detached: parts.detached.clone(),
         origin: CallOrigin::Client,
     };
-    let dual = dual(&composer, parts.shadow.clone(), memory);
+    let dual = dual(&composer, migration.shadow.clone(), memory);
     let (requests, memory) = (limits.requests, memory.clone());
     let validate = ValidateRequest {
         limits: requests,
@@ -172,12 +179,12 @@ fn inner_layers(
         // Before anything is done on behalf of someone.
         .layer(layer(Authenticate { tokens: parts.tokens.clone() }))
         // As soon as it is known whose side may have ended, and before that costs anything more.
-        .layer(layer(Retire { retirement: parts.retirement.clone() }))
+        .layer(layer(Retire { retirement: migration.retirement.clone() }))
         // As soon as it is known whose share to count against.
         .layer(layer(LimitLayer::per_client(requests.client_in_flight_max)))
         // What is compared in a dual run is what the client would have seen: so the choice of who
         // answers sits above translation.
-        .service(Phased::new(composer, dual, parts.unknown.clone()))
+        .service(Phased::new(composer, dual, migration.unknown.clone()))
 }
 
 /// The same composition for the shadow, with memory and calls of its own.
