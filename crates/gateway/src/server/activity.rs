@@ -35,11 +35,7 @@ pub(super) struct Activity {
     quiet_since: AtomicU64,
     /// Arrival of the first byte of an incomplete request head.
     head_since: AtomicU64,
-    /// Time of the write that is currently stalled.
-    stalled_since: AtomicU64,
-    /// [`Arrears`] left by earlier stalls in milliseconds, and when they were recorded.
-    arrears: AtomicU64,
-    arrears_at: AtomicU64,
+    reader: ReaderState,
     /// Whether no data was read yet, except for a TLS handshake.
     is_silent: AtomicBool,
     /// Whether the next response closes the connection.
@@ -48,13 +44,35 @@ pub(super) struct Activity {
     is_trusted: AtomicBool,
     /// Start of the graceful close of an idle connection.
     closing_since: AtomicU64,
+    shutdown: ShutdownState,
+    aside: AsideState,
+}
+
+/// Progress of the client in reading responses.
+#[derive(Default)]
+struct ReaderState {
+    /// Time of the write that is currently stalled.
+    stalled_since: AtomicU64,
+    /// [`Arrears`] left by earlier stalls in milliseconds, and when they were recorded.
+    arrears: AtomicU64,
+    arrears_at: AtomicU64,
+}
+
+/// The shutdown signals to one connection.
+#[derive(Default)]
+struct ShutdownState {
     /// The strongest [`ShutdownSignal`] received.
     order: AtomicU8,
     /// Wakes the connection's task when a signal arrives.
     waker: AtomicWaker,
-    /// Output that bypasses hyper, and whether there is any.
-    aside: Mutex<Aside>,
-    has_aside: AtomicU8,
+}
+
+/// Output that bypasses hyper.
+#[derive(Default)]
+struct AsideState {
+    content: Mutex<Aside>,
+    /// [`NOTHING`], [`INTERIM`] or [`TUNNEL`]; spares most writes the lock.
+    kind: AtomicU8,
 }
 
 /// HTTP/1.1 output and upgrades that hyper does not support.
@@ -105,17 +123,13 @@ impl Activity {
             is_h2: AtomicBool::new(false),
             quiet_since: AtomicU64::new(NEVER),
             head_since: AtomicU64::new(NEVER),
-            stalled_since: AtomicU64::new(NEVER),
-            arrears: AtomicU64::new(0),
-            arrears_at: AtomicU64::new(NEVER),
+            reader: ReaderState::default(),
             is_silent: AtomicBool::new(true),
             is_last: AtomicBool::new(false),
             is_trusted: AtomicBool::new(false),
             closing_since: AtomicU64::new(NEVER),
-            order: AtomicU8::new(ShutdownSignal::None as u8),
-            waker: AtomicWaker::new(),
-            aside: Mutex::default(),
-            has_aside: AtomicU8::new(NOTHING),
+            shutdown: ShutdownState::default(),
+            aside: AsideState::default(),
         };
         activity.begin();
         Arc::new(activity)
@@ -128,8 +142,8 @@ impl Activity {
 
     /// Sends a shutdown signal from any thread.
     pub(super) fn give(&self, order: ShutdownSignal) {
-        if self.order.fetch_max(order as u8, AcqRel) < order as u8 {
-            self.waker.wake();
+        if self.shutdown.order.fetch_max(order as u8, AcqRel) < order as u8 {
+            self.shutdown.waker.wake();
         }
     }
 
@@ -168,7 +182,7 @@ impl Activity {
 
     /// Returns the current shutdown signal.
     pub(super) fn order(&self) -> ShutdownSignal {
-        match self.order.load(Acquire) {
+        match self.shutdown.order.load(Acquire) {
             0 => ShutdownSignal::None,
             1 => ShutdownSignal::Finish,
             _ => ShutdownSignal::Cut,
@@ -209,49 +223,27 @@ impl Activity {
 
     /// Records that the socket accepted a write of `taken` bytes.
     fn wrote(&self, taken: usize, bytes_per_second_min: u64) {
-        let (since, left) = (self.stalled_since.load(Relaxed), self.arrears.load(Relaxed));
-        if since == NEVER && left == 0 {
-            return;
-        }
-        let now = self.now();
-        let mut arrears = Arrears(left);
-        match since {
-            NEVER => arrears.add_idle(now.saturating_sub(self.arrears_at.load(Relaxed))),
-            since => arrears.add_stall(now.saturating_sub(since)),
-        }
-        arrears.paid(taken as u64, bytes_per_second_min);
-        self.stalled_since.store(NEVER, Relaxed);
-        self.arrears.store(arrears.0, Relaxed);
-        self.arrears_at.store(now, Relaxed);
+        self.reader.wrote(taken, bytes_per_second_min, || self.now());
     }
 
     /// Records that a write or flush stalled.
     fn on_stall(&self) {
-        if self.stalled_since.load(Relaxed) != NEVER {
-            return;
-        }
-        let now = self.now();
-        let mut arrears = Arrears(self.arrears.load(Relaxed));
-        if arrears.0 > 0 {
-            arrears.add_idle(now.saturating_sub(self.arrears_at.load(Relaxed)));
-            self.arrears.store(arrears.0, Relaxed);
-        }
-        self.stalled_since.store(now, Relaxed);
+        self.reader.on_stall(|| self.now());
     }
 
     /// Takes the tunnel that replaces hyper on this connection, with the request that stays in
     /// flight for it.
     pub(super) fn tunnel(self: &Arc<Activity>) -> Option<(Tunnel, InFlight)> {
-        if self.has_aside.load(Relaxed) != TUNNEL {
+        if self.aside.kind.load(Relaxed) != TUNNEL {
             return None;
         }
-        self.has_aside.store(NOTHING, Relaxed);
+        self.aside.kind.store(NOTHING, Relaxed);
         let tunnel = self.aside().tunnel.take()?;
         Some((tunnel, InFlight(Arc::clone(self))))
     }
 
     fn aside(&self) -> MutexGuard<'_, Aside> {
-        self.aside.lock().unwrap_or_else(PoisonError::into_inner)
+        self.aside.content.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Records that a stalled stream was reset. If no request is left in flight, the connection
@@ -268,8 +260,8 @@ impl Activity {
         let is_over = |since: u64, limit: Duration| {
             since != NEVER && u128::from(now.saturating_sub(since)) >= limit.as_millis()
         };
-        let left = Duration::from_millis(self.arrears.load(Relaxed));
-        if is_over(self.stalled_since.load(Relaxed), timeouts.write.saturating_sub(left)) {
+        let left = Duration::from_millis(self.reader.arrears.load(Relaxed));
+        if is_over(self.reader.stalled_since.load(Relaxed), timeouts.write.saturating_sub(left)) {
             return Some(Overdue::Write);
         }
         if self.in_flight.load(Relaxed) > 0 {
@@ -284,6 +276,40 @@ impl Activity {
             return is_over(closing_since, CLOSE_TIMEOUT).then_some(Overdue::CloseTimeout);
         }
         is_over(self.quiet_since.load(Relaxed), timeouts.idle).then_some(Overdue::Idle)
+    }
+}
+
+impl ReaderState {
+    /// Records that the socket accepted a write of `taken` bytes.
+    fn wrote(&self, taken: usize, bytes_per_second_min: u64, now: impl FnOnce() -> u64) {
+        let (since, left) = (self.stalled_since.load(Relaxed), self.arrears.load(Relaxed));
+        if since == NEVER && left == 0 {
+            return;
+        }
+        let now = now();
+        let mut arrears = Arrears(left);
+        match since {
+            NEVER => arrears.add_idle(now.saturating_sub(self.arrears_at.load(Relaxed))),
+            since => arrears.add_stall(now.saturating_sub(since)),
+        }
+        arrears.paid(taken as u64, bytes_per_second_min);
+        self.stalled_since.store(NEVER, Relaxed);
+        self.arrears.store(arrears.0, Relaxed);
+        self.arrears_at.store(now, Relaxed);
+    }
+
+    /// Records that a write or flush stalled.
+    fn on_stall(&self, now: impl FnOnce() -> u64) {
+        if self.stalled_since.load(Relaxed) != NEVER {
+            return;
+        }
+        let now = now();
+        let mut arrears = Arrears(self.arrears.load(Relaxed));
+        if arrears.0 > 0 {
+            arrears.add_idle(now.saturating_sub(self.arrears_at.load(Relaxed)));
+            self.arrears.store(arrears.0, Relaxed);
+        }
+        self.stalled_since.store(now, Relaxed);
     }
 }
 
@@ -334,7 +360,7 @@ impl<'a> ShutdownListener<'a> {
         }
         // Register before the check, so that a signal in between is either seen below or wakes the
         // task.
-        self.activity.waker.register(cx.waker());
+        self.activity.shutdown.waker.register(cx.waker());
         if !is_registered {
             self.waker = Some(cx.waker().clone());
         }
@@ -359,7 +385,7 @@ impl InFlight {
             }
             aside.interim.extend_from_slice(b"\r\n");
         }
-        self.0.has_aside.store(INTERIM, Relaxed);
+        self.0.aside.kind.store(INTERIM, Relaxed);
     }
 
     /// Passes the connection to the tunnel once hyper has finished.
@@ -367,7 +393,7 @@ impl InFlight {
         // The tunnel counts as a request in flight.
         self.0.in_flight.fetch_add(1, Relaxed);
         self.0.aside().tunnel = Some(tunnel);
-        self.0.has_aside.store(TUNNEL, Relaxed);
+        self.0.aside.kind.store(TUNNEL, Relaxed);
     }
 
     /// Returns whether the response closes the connection.
@@ -410,7 +436,7 @@ impl<T: AsyncWrite + Unpin> TrackedIo<T> {
             }
             aside.interim.drain(..count);
         }
-        self.activity.has_aside.store(NOTHING, Relaxed);
+        self.activity.aside.kind.store(NOTHING, Relaxed);
         Poll::Ready(Ok(()))
     }
 }
@@ -427,7 +453,7 @@ impl<T> TrackedIo<T> {
 
     /// Returns the kind of output to write before hyper's.
     fn aside(&self) -> u8 {
-        self.activity.has_aside.load(Relaxed)
+        self.activity.aside.kind.load(Relaxed)
     }
 
     fn wrote(&self, polled: &Poll<io::Result<usize>>) {
