@@ -4,9 +4,7 @@
 //! Metrics carry the operation and the client name, never a path or a token. External text passes
 //! [`escape::Escaped`] before it reaches a log line.
 
-pub(crate) mod access;
-mod access_line;
-mod access_record;
+pub(crate) mod access_line;
 pub(crate) mod escape;
 pub mod log;
 pub mod metrics;

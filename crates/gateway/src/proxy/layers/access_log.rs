@@ -6,7 +6,7 @@
 
 use super::ending::EndedRequest;
 use crate::body::BodyEnd;
-use crate::telemetry::access::AccessRecord;
+use crate::telemetry::access_line::AccessRecord;
 use crate::telemetry::escape::Escaped;
 use crate::telemetry::metrics::CLIENT_GONE;
 use std::borrow::Cow;

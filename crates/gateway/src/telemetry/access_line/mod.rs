@@ -2,10 +2,14 @@
 //! it can be filtered or shipped separately. It records facts about the exchange but none of its
 //! content: no path values, query strings, header values or bodies.
 
-use super::access_line::with_line;
-pub(crate) use super::access_record::AccessRecord;
+mod fields;
+mod format;
+
+pub(crate) use fields::AccessRecord;
+
 use super::escape::Escaped;
 use super::log;
+use format::with_line;
 
 impl AccessRecord<'_> {
     /// Writes the line and escapes external text. The caller has checked that [`TARGET`] is

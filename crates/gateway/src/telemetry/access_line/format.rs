@@ -2,9 +2,9 @@
 //! request pays for this event, and general formatting costs as much as routing and authentication
 //! together. A test compares the two.
 
-use super::access_record::{AccessRecord, TARGET};
-use super::escape::Escaped;
-use super::log::LogFormat;
+use super::fields::{AccessRecord, TARGET};
+use crate::telemetry::escape::Escaped;
+use crate::telemetry::log::LogFormat;
 use std::cell::RefCell;
 use std::fmt::Write as _;
 use std::net::IpAddr;
