@@ -468,13 +468,21 @@ fn events_served(side: SideId, config: &Config, loaded: &LoadedPack) -> Vec<Serv
 #[cfg(test)]
 mod tests {
     use crate::app::pack;
+    use crate::config::LimitsConfig;
     use std::sync::Arc;
     use switchback_gateway::body::Body;
     use switchback_gateway::proxy::Request;
     use switchback_gateway::proxy::context::{RequestContext, RequestId};
     use switchback_gateway::proxy::language::Language;
+    use switchback_gateway::proxy::limits::Limits;
     use switchback_gateway::proxy::program::Program;
     use switchback_gateway::telemetry::trace::TraceParent;
+
+    #[test]
+    fn the_program_and_the_crate_have_the_same_default_limits() {
+        let of_the_program = super::limits(&LimitsConfig::default());
+        assert_eq!(format!("{of_the_program:#?}"), format!("{:#?}", Limits::default()));
+    }
 
     /// Any code on the path of a request may print it.
     #[test]

@@ -1,4 +1,5 @@
-//! The limits of the data path, with their defaults. A test reaches each of them.
+//! The limits of the data path. A test reaches each of them. The program sets them from its
+//! configuration; the defaults are for other users of this crate.
 //!
 //! They are grouped by the part that enforces them: `requests` by the layers above translation,
 //! `bodies` where bodies are read and translated, `upstream` by the connections to the services.
