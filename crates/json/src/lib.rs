@@ -23,7 +23,6 @@ mod error;
 mod grammar;
 mod keys;
 mod limits;
-mod object;
 pub mod raw;
 pub mod reader;
 pub mod scan;
@@ -36,10 +35,9 @@ pub use error::{Error, ErrorKind, Expected, Limit};
 pub use grammar::{Gap, Grammar, Open, is_scalar_start};
 pub use keys::KeyLedger;
 pub use limits::Limits;
-pub use object::Object;
 pub use reader::{Container, Reader, Scalar, Sink, Validator, validate};
 pub use utf8::Utf8Checker;
-pub use value::{Array, Number, Str, Value, ValueBuilder};
+pub use value::{Array, Number, Object, Str, Value, ValueBuilder};
 
 #[cfg(test)]
 mod tests;

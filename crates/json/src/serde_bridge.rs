@@ -1,8 +1,7 @@
 //! Conversion from and to `serde_json::Value`, for reports and diagnostics only: that type rounds
 //! numbers, so a message in transit must never be converted.
 
-use super::object::Object;
-use super::value::{Array, Number, Str, Value};
+use super::value::{Array, Number, Object, Str, Value};
 use serde_json::Value as Serde;
 
 /// Maximum depth. Deeper values become strings with their text, because `serde_json::Value` recurses.

@@ -5,9 +5,12 @@
 //! after decoding, and numbers by their text, so `1.0` and `1` differ. [`Value::same_text`]
 //! compares the serialized text.
 
+mod object;
+
+pub use object::Object;
+
 use super::error::{Error, ErrorKind};
 use super::limits::Limits;
-use super::object::Object;
 use super::reader::{Container, Reader, Scalar, Sink};
 use super::text;
 use std::borrow::Cow;
@@ -211,7 +214,7 @@ enum Children<'a> {
 }
 
 /// Drops values level by level instead of recursively.
-pub(super) fn dismantle(mut values: Vec<Value>) {
+fn dismantle(mut values: Vec<Value>) {
     while let Some(value) = values.pop() {
         match value {
             Value::Array(mut array) => values.append(&mut array.0),

@@ -2,7 +2,7 @@
 //! decoding. Small objects are searched linearly, large ones have an index, so both many small
 //! objects and one with 100,000 members are fast.
 
-use super::value::{Str, Value, dismantle};
+use super::{Str, Value, dismantle};
 use std::collections::HashMap;
 
 /// Maximum members of an object without an index.
