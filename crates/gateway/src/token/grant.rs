@@ -6,22 +6,23 @@
 //! temporarily cannot be refreshed never appears as a 401. The module `rejections` judges which of
 //! these causes a 401 of the API has.
 
-use super::TokenError;
 use super::lifetime::{remaining, replace_before_end};
-use super::refresh::{self, RefreshContext};
 use super::rejections::{CallOperation, Rejections, WorkedFor};
-use super::wire::bearer;
+use super::wire::{TokenEndpoint, bearer};
+use super::{RefreshSettings, TokenError};
+use crate::clock::Clock;
 use crate::secret::Secret;
-use crate::store::{GrantKey, GrantRow, GrantState, REFRESH_REQUESTED};
+use crate::store::{GrantKey, GrantRow, GrantState, REFRESH_REQUESTED, Store};
 use crate::telemetry::metrics;
-use arc_swap::ArcSwap;
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use futures_util::future::{BoxFuture, Shared};
 use http::HeaderValue;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+use tokio::task::{AbortHandle, JoinHandle};
+use tokio_util::task::TaskTracker;
 
 /// An access token of one generation of a grant. Clones share it.
 #[derive(Clone)]
@@ -104,11 +105,41 @@ pub(super) struct Backoff {
 /// Interval for checking whether a due refresh has started.
 const DUE_POLL: Duration = Duration::from_millis(20);
 
-type RefreshResult = Result<(), TokenError>;
+pub(super) type RefreshResult = Result<(), TokenError>;
 
-struct Flight {
-    task: tokio::task::AbortHandle,
-    outcome: futures_util::future::Shared<BoxFuture<'static, RefreshResult>>,
+/// A refresh, running or finished.
+pub(super) struct Flight {
+    pub task: AbortHandle,
+    pub outcome: Shared<BoxFuture<'static, RefreshResult>>,
+}
+
+/// State shared by the grants of one gateway.
+#[derive(Debug)]
+pub(super) struct RefreshContext {
+    pub store: Store,
+    pub endpoint: ArcSwapOption<TokenEndpoint>,
+    pub settings: RefreshSettings,
+    pub clock: Clock,
+    /// Identifies this process in leases.
+    pub owner: String,
+    /// Running refreshes. They outlive the requests that started them, and a shutdown waits for
+    /// them.
+    pub tasks: TaskTracker,
+    /// Number of grants whose newest tokens exist in memory only.
+    pub unpersisted: AtomicUsize,
+    /// Whether the store accepted the last write for a refresh.
+    pub store_writes: AtomicBool,
+}
+
+impl RefreshContext {
+    /// Spawns a task on the store's runtime, so it outlives both the caller and the caller's
+    /// runtime.
+    pub(super) fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
+    where
+        F: Future<Output: Send> + Send + 'static,
+    {
+        self.tasks.spawn_on(work, self.store.home())
+    }
 }
 
 /// A grant in use, shared by everything that acts for its client.
@@ -117,7 +148,7 @@ pub struct Grant {
     pub(super) client: Arc<str>,
     pub(super) shared: Arc<RefreshContext>,
     view: ArcSwap<GrantView>,
-    flight: Mutex<Option<Flight>>,
+    pub(super) flight: Mutex<Option<Flight>>,
     rejections: Mutex<Rejections>,
     pub(super) backoff: Mutex<Backoff>,
     /// Set while memory holds newer tokens than the store.
@@ -203,7 +234,7 @@ impl Grant {
     }
 
     /// Returns the outcome of the running refresh, if there is one.
-    fn under_way(&self) -> Option<futures_util::future::Shared<BoxFuture<'static, RefreshResult>>> {
+    fn under_way(&self) -> Option<Shared<BoxFuture<'static, RefreshResult>>> {
         let flight = lock(&self.flight);
         flight.as_ref().filter(|flight| !flight.task.is_finished()).map(|flight| flight.outcome.clone())
     }
@@ -251,7 +282,7 @@ impl Grant {
         }
         let view = self.view.load();
         if view.generation == token.generation() && view.has_previous {
-            self.shared.spawn(refresh::forget_previous(self.clone(), token.generation()));
+            self.shared.spawn(forget_previous(self.clone(), token.generation()));
         }
     }
 
@@ -268,29 +299,6 @@ impl Grant {
     /// Returns the number of the current token set.
     pub fn generation(&self) -> i64 {
         self.view.load().generation
-    }
-
-    /// Refreshes `generation`, or joins the running refresh. `Ok` means that the grant has a later
-    /// generation.
-    pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, RefreshResult> {
-        let mut slot = lock(&self.flight);
-        // Checked under the lock, so that a refresh that has just finished is not repeated.
-        if self.view.load().generation > generation {
-            return std::future::ready(Ok(())).boxed();
-        }
-        if let Some(flight) = &*slot
-            && !flight.task.is_finished()
-        {
-            return flight.outcome.clone().boxed();
-        }
-        if let Err(refused) = refresh::may_begin(self) {
-            return std::future::ready(Err(refused)).boxed();
-        }
-        let task = self.shared.spawn(refresh::run(self.clone(), generation));
-        let handle = task.abort_handle();
-        let outcome = task.map(|ended| ended.unwrap_or(Err(TokenError::Interrupted))).boxed().shared();
-        *slot = Some(Flight { task: handle, outcome: outcome.clone() });
-        outcome.boxed()
     }
 
     /// Returns whether the grant is due for a refresh ahead of expiry.
@@ -372,6 +380,13 @@ impl Grant {
         for state in GrantState::ALL {
             metrics::token_state(&self.client, state.name(), Some(view.state == state));
         }
+    }
+}
+
+/// Deletes the previous refresh token once the newest access token has worked.
+async fn forget_previous(grant: Arc<Grant>, generation: i64) {
+    if let Err(error) = grant.shared.store.forget_previous(&grant.key, generation).await {
+        tracing::debug!(target: "switchback::token", client = %grant.client, %error, "previous refresh token kept");
     }
 }
 

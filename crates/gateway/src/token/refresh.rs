@@ -10,21 +10,19 @@
 //! be spent; the grant then needs a person to connect it again. Each step is traced with a `step`
 //! field, at which tests interrupt the process.
 
-use super::grant::{Backoff, Grant, lock};
+use super::grant::{Backoff, Flight, Grant, RefreshContext, RefreshResult, lock};
 use super::wire::{
     ExchangeFailure, OAuthApp, Offer, RefusalAbout, TokenAnswer, TokenEndpoint, TokenExchange, TokenRefusal,
 };
 use super::{RefreshSettings, TokenError};
-use crate::clock::Clock;
 use crate::secret::Secret;
-use crate::store::{Begin, Finish, GrantFlow, GrantRow, GrantState, NewTokens, Opened, Store, StoreError};
+use crate::store::{Begin, Finish, GrantFlow, GrantRow, GrantState, NewTokens, Opened, StoreError};
 use crate::telemetry::metrics;
-use arc_swap::ArcSwapOption;
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
-use tokio::task::JoinHandle;
-use tokio_util::task::TaskTracker;
 
 /// Pauses between the attempts to store new tokens, after which the tokens are published without
 /// being stored.
@@ -44,37 +42,33 @@ const RETRY_PAUSE: Duration = Duration::from_millis(500);
 /// Longest `Retry-After` that this retry waits for.
 const RETRY_PAUSE_MAX: Duration = Duration::from_secs(2);
 
-/// State shared by the grants of one gateway.
-#[derive(Debug)]
-pub(super) struct RefreshContext {
-    pub store: Store,
-    pub endpoint: ArcSwapOption<TokenEndpoint>,
-    pub settings: RefreshSettings,
-    pub clock: Clock,
-    /// Identifies this process in leases.
-    pub owner: String,
-    /// Running refreshes. They outlive the requests that started them, and a shutdown waits for
-    /// them.
-    pub tasks: TaskTracker,
-    /// Number of grants whose newest tokens exist in memory only.
-    pub unpersisted: AtomicUsize,
-    /// Whether the store accepted the last write for a refresh.
-    pub store_writes: AtomicBool,
-}
-
-impl RefreshContext {
-    /// Spawns a task on the store's runtime, so it outlives both the caller and the caller's
-    /// runtime.
-    pub(super) fn spawn<F>(&self, work: F) -> JoinHandle<F::Output>
-    where
-        F: Future<Output: Send> + Send + 'static,
-    {
-        self.tasks.spawn_on(work, self.store.home())
+impl Grant {
+    /// Refreshes `generation`, or joins the running refresh. `Ok` means that the grant has a later
+    /// generation.
+    pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, RefreshResult> {
+        let mut slot = lock(&self.flight);
+        // Checked under the lock, so that a refresh that has just finished is not repeated.
+        if self.generation() > generation {
+            return std::future::ready(Ok(())).boxed();
+        }
+        if let Some(flight) = &*slot
+            && !flight.task.is_finished()
+        {
+            return flight.outcome.clone().boxed();
+        }
+        if let Err(refused) = may_begin(self) {
+            return std::future::ready(Err(refused)).boxed();
+        }
+        let task = self.shared.spawn(run(self.clone(), generation));
+        let handle = task.abort_handle();
+        let outcome = task.map(|ended| ended.unwrap_or(Err(TokenError::Interrupted))).boxed().shared();
+        *slot = Some(Flight { task: handle, outcome: outcome.clone() });
+        outcome.boxed()
     }
 }
 
 /// Checks whether a refresh may start now.
-pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
+fn may_begin(grant: &Grant) -> Result<(), TokenError> {
     if !grant.state().can_refresh() {
         return Err(grant.why_not());
     }
@@ -94,7 +88,7 @@ pub(super) fn may_begin(grant: &Grant) -> Result<(), TokenError> {
 
 /// Refreshes `generation` of a grant. Runs in its own task, so that a dropped caller cannot cancel
 /// it.
-pub(super) async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
+async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
     let shared = grant.shared.clone();
     let Some(endpoint) = shared.endpoint.load_full() else { return Err(TokenError::NoServer) };
     let row = match begin(&grant, generation).await {
@@ -499,13 +493,6 @@ async fn give_up(grant: &Arc<Grant>, row: &GrantRow, reason: &str) -> Result<(),
     tracing::error!(target: "switchback::token", client = %grant.client, reason, "grant needs to be connected again");
     step(grant, "given_up");
     Err(TokenError::NeedsReconnect(reason.to_owned()))
-}
-
-/// Deletes the previous refresh token once the newest access token has worked.
-pub(super) async fn forget_previous(grant: Arc<Grant>, generation: i64) {
-    if let Err(error) = grant.shared.store.forget_previous(&grant.key, generation).await {
-        tracing::debug!(target: "switchback::token", client = %grant.client, %error, "previous refresh token kept");
-    }
 }
 
 fn step(grant: &Grant, step: &'static str) {

@@ -2,8 +2,7 @@
 //! ahead of expiry.
 
 use super::client::Clients;
-use super::grant::Grant;
-use super::refresh::RefreshContext;
+use super::grant::{Grant, RefreshContext};
 use super::wire::TokenEndpoint;
 use super::{RefreshSettings, TokenError};
 use crate::store::{GatewayRole, GrantState, Store, StoreError, seal};
