@@ -97,7 +97,8 @@ pub(super) fn files(parts: &AdminParts) -> Answer {
 
 /// Returns the recorded exchanges, newest first.
 pub(super) fn list_recorded(parts: &AdminParts) -> Answer {
-    let (recording, exchanges) = (parts.workbench.is_recording(), parts.workbench.list_recorded());
+    let recorded = parts.workbench.recorded();
+    let (recording, exchanges) = (recorded.is_recording(), recorded.list());
     AdminResponse::ok(&json!({ "recording": recording, "exchanges": exchanges }))
 }
 

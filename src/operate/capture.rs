@@ -95,7 +95,7 @@ pub(crate) async fn record(
     pack: &Pack,
     store: &Store,
 ) -> Result<(), Refusal> {
-    if !workbench.record(tap, pack, exchanges) {
+    if !workbench.recorded().record(tap, pack, exchanges) {
         return Err(already_open());
     }
     let detail = format!("{exchanges} exchanges at most, for the playground");

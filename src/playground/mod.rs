@@ -11,16 +11,16 @@
 
 mod files;
 mod letter;
+mod recorded;
 mod replies;
 mod run;
-mod shelf;
 mod tried;
 mod what_if;
 
 pub use files::{KeptContracts, KeptFiles, PackFile};
 pub use letter::Letter;
+pub use recorded::{RecordedExchanges, RecordedSummary};
 pub use run::{DryRunRequest, FieldOrigin, Ran, RanAnswer, RanCall, RanStep, TracedField, TriedRequest};
-pub use shelf::RecordedSummary as ShelfEntry;
 pub use switchback_engine::translate::sources::member_place;
 pub use tried::{ExampleRequest, PlaygroundSession, ServedPack, TryError};
 pub use what_if::{ChangeGroup, WhatIf};

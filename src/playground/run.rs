@@ -173,7 +173,8 @@ impl PlaygroundSession {
     fn exchange_of(&self, ask: &DryRunRequest) -> Result<Exchange, TryError> {
         if let Some(number) = ask.recorded {
             return self
-                .exchange(number)
+                .recorded()
+                .get(number)
                 .ok_or_else(|| TryError::Request(format!("there is no recorded exchange {number}")));
         }
         if let Some(har) = &ask.har {

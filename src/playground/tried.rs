@@ -2,7 +2,7 @@
 //! examples, and cached.
 
 use super::files::{KeptFiles, PackFile};
-use super::shelf::Shelf;
+use super::recorded::RecordedExchanges;
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -45,7 +45,7 @@ pub(super) struct WorkbenchState {
     /// Locked during a compilation, so that concurrent requests for the same pack compile once and
     /// never occupy all cores.
     compiling: tokio::sync::Mutex<()>,
-    pub(super) shelf: Mutex<Shelf>,
+    recorded: RecordedExchanges,
 }
 
 /// Texts of mapping files, by name, in place of the served ones.
@@ -104,9 +104,14 @@ impl PlaygroundSession {
             served: ArcSwap::from_pointee(served),
             compiled: Mutex::default(),
             compiling: tokio::sync::Mutex::default(),
-            shelf: Mutex::default(),
+            recorded: RecordedExchanges::default(),
         };
         PlaygroundSession(Arc::new(shared))
+    }
+
+    /// Returns the exchanges that were recorded for dry runs.
+    pub fn recorded(&self) -> &RecordedExchanges {
+        &self.0.recorded
     }
 
     /// Replaces the served pack and clears the cache.

@@ -46,7 +46,7 @@ impl PlaygroundSession {
     /// Replays all recorded exchanges through the pack with these files.
     pub async fn what_if(&self, files: BTreeMap<String, String>) -> Result<WhatIf, TryError> {
         let tried = self.compile_changes(files).await?;
-        let exchanges = self.exchanges();
+        let exchanges = self.recorded().all();
         spawn_blocking(move || summarize(&tried, &exchanges)).await.map_err(|_| TryError::Interrupted)?
     }
 }

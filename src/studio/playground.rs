@@ -87,7 +87,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         .get("recorded")
         .parse::<usize>()
         .ok()
-        .filter(|at| visit.parts.workbench.exchange(*at).is_some())
+        .filter(|at| visit.parts.workbench.recorded().get(*at).is_some())
     {
         draft.recorded = Some(recorded);
     } else if let Some(example) = number.and_then(|at| examples.get(at)) {
@@ -356,7 +356,7 @@ fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &Playgrou
                     @if visit.may_operate() {
                         div.actions {
                             button type="submit" { "Try with this text" }
-                            button type="submit" formaction="/playground/what-if" { "Run on " (count_noun(bench.list_recorded().len() as u64, "recorded exchange")) }
+                            button type="submit" formaction="/playground/what-if" { "Run on " (count_noun(bench.recorded().list().len() as u64, "recorded exchange")) }
                         }
                     }
                 }
@@ -368,12 +368,12 @@ fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &Playgrou
 
 fn recorded_list(visit: &PageContext<'_>) -> Markup {
     let bench = &visit.parts.workbench;
-    let all = bench.list_recorded();
+    let all = bench.recorded().list();
     html! {
         section.panel #recorded aria-labelledby="recorded-title" {
             header {
                 h2 #recorded-title { "Recorded exchanges" }
-                @if bench.is_recording() { (badge(Tone::Busy, "recording")) }
+                @if bench.recorded().is_recording() { (badge(Tone::Busy, "recording")) }
             }
             @if all.is_empty() {
                 p.soft { "None. The next hundred exchanges can be recorded, masked, in memory." }
@@ -394,7 +394,7 @@ fn recorded_list(visit: &PageContext<'_>) -> Markup {
                 }
                 @if all.len() > RECORDED_SHOWN { p.soft { (count_noun((all.len() - RECORDED_SHOWN) as u64, "older one")) " not shown" } }
             }
-            @if visit.may_operate() && !bench.is_recording() {
+            @if visit.may_operate() && !bench.recorded().is_recording() {
                 form method="post" action="/playground/record" {
                     (visit.form_token())
                     button.small type="submit" { "Record the next 100 exchanges" }

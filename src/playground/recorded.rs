@@ -1,10 +1,9 @@
 //! Exchanges recorded on an operator's request, for dry runs: only the newest, masked like
 //! captures, in memory only.
 
-use super::tried::PlaygroundSession;
 use serde::Serialize;
 use std::collections::VecDeque;
-use std::sync::{MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use switchback_engine::har::Exchange;
 use switchback_engine::redact::Salt;
@@ -18,8 +17,12 @@ const BODY_BYTES_MAX: usize = 64 << 10;
 /// Time limit of a recording.
 const RECORDING_MAX: Duration = Duration::from_secs(300);
 
+/// The newest recorded exchanges. Clones share them.
+#[derive(Clone, Default)]
+pub struct RecordedExchanges(Arc<Mutex<Recording>>);
+
 #[derive(Default)]
-pub(super) struct Shelf {
+struct Recording {
     exchanges: VecDeque<Exchange>,
     is_recording: bool,
 }
@@ -38,7 +41,7 @@ pub struct RecordedSummary {
     pub calls: usize,
 }
 
-impl PlaygroundSession {
+impl RecordedExchanges {
     /// Records the next `count` exchanges, at most [`EXCHANGES_MAX`]. Returns whether the recording
     /// started; only one capture can be open.
     pub fn record(&self, tap: &Tap, pack: &Pack, count: usize) -> bool {
@@ -51,33 +54,33 @@ impl PlaygroundSession {
         }
         let Some(mut captured) = tap.open(wanted) else { return false };
         let redaction = Redaction::new(pack, Salt::new(salt));
-        let bench = self.clone();
-        bench.shelf().is_recording = true;
+        let recorded = self.clone();
+        recorded.lock().is_recording = true;
         tokio::spawn(async move {
             let recording = async {
                 for _ in 0..count.clamp(1, EXCHANGES_MAX) {
                     let Some(exchange) = captured.next().await else { break };
-                    let mut shelf = bench.shelf();
-                    if shelf.exchanges.len() >= EXCHANGES_MAX {
-                        shelf.exchanges.pop_front();
+                    let mut recorded = recorded.lock();
+                    if recorded.exchanges.len() >= EXCHANGES_MAX {
+                        recorded.exchanges.pop_front();
                     }
-                    shelf.exchanges.push_back(redaction.redact(&exchange));
+                    recorded.exchanges.push_back(redaction.redact(&exchange));
                 }
             };
             let _ = tokio::time::timeout(RECORDING_MAX, recording).await;
-            bench.shelf().is_recording = false;
+            recorded.lock().is_recording = false;
         });
         true
     }
 
     /// Returns whether a recording is running.
     pub fn is_recording(&self) -> bool {
-        self.shelf().is_recording
+        self.lock().is_recording
     }
 
     /// Lists the recorded exchanges, newest first. Their numbers count from the oldest.
-    pub fn list_recorded(&self) -> Vec<RecordedSummary> {
-        let shelf = self.shelf();
+    pub fn list(&self) -> Vec<RecordedSummary> {
+        let recorded = self.lock();
         let shown = |(number, exchange): (usize, &Exchange)| {
             let known = exchange.gateway.as_ref();
             RecordedSummary {
@@ -90,19 +93,19 @@ impl PlaygroundSession {
                 calls: known.map_or(0, |known| known.calls.len()),
             }
         };
-        shelf.exchanges.iter().enumerate().map(shown).rev().collect()
+        recorded.exchanges.iter().enumerate().map(shown).rev().collect()
     }
 
     /// Returns a recorded exchange.
-    pub fn exchange(&self, number: usize) -> Option<Exchange> {
-        self.shelf().exchanges.get(number).cloned()
+    pub fn get(&self, number: usize) -> Option<Exchange> {
+        self.lock().exchanges.get(number).cloned()
     }
 
-    pub(super) fn exchanges(&self) -> Vec<Exchange> {
-        self.shelf().exchanges.iter().cloned().collect()
+    pub(super) fn all(&self) -> Vec<Exchange> {
+        self.lock().exchanges.iter().cloned().collect()
     }
 
-    fn shelf(&self) -> MutexGuard<'_, Shelf> {
-        self.0.shelf.lock().unwrap_or_else(PoisonError::into_inner)
+    fn lock(&self) -> MutexGuard<'_, Recording> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
