@@ -4,6 +4,7 @@
 //! Order matters in two places: a service is announced only once it works, and shutdown proceeds
 //! from the listeners inwards.
 
+mod admin_port;
 mod announcements;
 mod assemble;
 pub mod builtin;
@@ -12,9 +13,11 @@ mod pack;
 mod reload;
 mod watch;
 
-use crate::admin::{self, Admin, Area, Board, PackStatus, SessionPolicy, Status};
+use crate::admin::{self, Board, PackStatus, SessionPolicy, Status};
 use crate::config::{self, Config};
 use crate::playground::PlaygroundSession;
+pub use crate::studio::FORMS;
+pub use admin_port::{Admin, Area};
 use arc_swap::ArcSwap;
 pub use assemble::service_address;
 pub use examine::{Examined, Try, examine};

@@ -22,7 +22,7 @@ use switchback_gateway::store::Store;
 
 /// The credential that a request needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum AccessLevel {
+pub(crate) enum AccessLevel {
     /// No credential: health probes, and the callback, which `state` protects.
     Nothing,
     /// The studio determines the [`Visitor`] itself and redirects others to the sign-in page.
@@ -99,13 +99,13 @@ struct Failures {
 }
 
 impl Guard {
-    pub(super) fn new(access: &SessionPolicy, hosts: Vec<String>, store: Store, clock: Clock) -> Guard {
+    pub(crate) fn new(access: &SessionPolicy, hosts: Vec<String>, store: Store, clock: Clock) -> Guard {
         let lock = ArcSwap::from_pointee(Lock::new(access, hosts, &clock));
         Guard { lock, clock, failures: Mutex::default(), store, remembered: Mutex::default() }
     }
 
     /// Replaces tokens and host names. Sessions signed with other tokens become invalid.
-    pub(super) fn set_access(&self, access: &SessionPolicy, hosts: Vec<String>) {
+    pub(crate) fn set_access(&self, access: &SessionPolicy, hosts: Vec<String>) {
         self.lock.store(Arc::new(Lock::new(access, hosts, &self.clock)));
     }
 
@@ -115,7 +115,7 @@ impl Guard {
     }
 
     /// Checks whether a request is permitted; the error is the response.
-    pub(super) async fn check(&self, request: &Parts, need: AccessLevel) -> Result<(), AdminResponse> {
+    pub(crate) async fn check(&self, request: &Parts, need: AccessLevel) -> Result<(), AdminResponse> {
         // HTTP/1.0 probes send no host. Browsers always do, so this admits no web page.
         let is_probe = need == AccessLevel::Nothing && host_of(request).is_none();
         if !is_probe && !self.is_our_name(request) {

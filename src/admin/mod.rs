@@ -1,6 +1,6 @@
-//! The admin port: health, metrics, the studio ([`crate::studio`]), the admin API, and the OAuth
-//! callback. It has its own address, limits and token, and shares only the displayed state with the
-//! data path.
+//! The admin port without its pages: health, metrics, the admin API, and the OAuth callback. It has
+//! its own address, limits and token, and shares only the displayed state with the data path.
+//! [`crate::app`] adds the pages ([`crate::studio`]), which use this module.
 //!
 //! Requests are checked in this order (see [`guard`]). The `Host` header must be an address,
 //! `localhost` or a configured name, which prevents DNS rebinding; probes without a host may read
@@ -26,7 +26,7 @@ mod status;
 
 pub(crate) use answer::AdminResponse;
 pub(crate) use api::read_bytes;
-pub(crate) use guard::{Guard, SignIn, Visitor, is_behind_tls, is_own_form};
+pub(crate) use guard::{AccessLevel, Guard, SignIn, Visitor, is_behind_tls, is_own_form};
 pub(crate) use playground::{dry_run, record_next, write_letter};
 pub(crate) use retire::after_sunset_rows;
 pub(crate) use session::cookie;
@@ -35,23 +35,17 @@ pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, St
 
 use crate::operate::{self, person};
 use crate::playground::PlaygroundSession;
-pub use crate::studio::FORMS;
-use crate::studio::Studio;
 use answer::Answer;
 use arc_swap::ArcSwap;
-use futures_util::future::BoxFuture;
-use guard::AccessLevel;
-use http::{HeaderMap, Method, Request, Response, StatusCode};
-use std::convert::Infallible;
+use http::{HeaderMap, Method, Request, StatusCode};
 use std::sync::Arc;
-use std::task::{Context, Poll};
 use switchback_gateway::body::Body;
 use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::CurrentProgram;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::retire::{Retirement, Usage};
-use switchback_gateway::server::{ConnectionHandle, Drain};
+use switchback_gateway::server::Drain;
 use switchback_gateway::shadow::{Archive, GateSettings, Phases};
 use switchback_gateway::store::{NewHistory, Store};
 use switchback_gateway::telemetry::metrics::Metrics;
@@ -103,108 +97,6 @@ impl AdminParts {
     }
 }
 
-/// The service of the admin port, or of a port with a part of it. Clones share their parts.
-#[derive(Clone)]
-pub struct Admin {
-    parts: Arc<AdminParts>,
-    guard: Arc<Guard>,
-    studio: Arc<Studio>,
-    area: Area,
-}
-
-/// The part of the admin port that a listener serves.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Area {
-    All,
-    /// For the admin port if the callback has a separate port.
-    AllButCallback,
-    /// Health only.
-    Health,
-    /// The OAuth callback only.
-    Callback,
-}
-
-impl Area {
-    fn has(self, path: &str) -> bool {
-        let (is_health, is_callback) = (path.starts_with("/healthz/"), path == "/oauth/callback");
-        match self {
-            Area::All => true,
-            Area::AllButCallback => !is_callback,
-            Area::Health => is_health,
-            Area::Callback => is_callback,
-        }
-    }
-}
-
-impl Admin {
-    /// Creates the port with its tokens, session lifetimes, and permitted host names in addition to
-    /// addresses and `localhost`, in lower case.
-    pub fn new(parts: AdminParts, access: &SessionPolicy, hosts: Vec<String>) -> Admin {
-        let guard = Arc::new(Guard::new(access, hosts, parts.store.clone(), parts.clock.clone()));
-        let parts = Arc::new(parts);
-        let studio = Arc::new(Studio::new(Arc::clone(&parts), Arc::clone(&guard)));
-        Admin { parts, guard, studio, area: Area::All }
-    }
-
-    /// Samples traffic for the studio's charts. Never returns.
-    pub async fn watch(self) {
-        self.studio.watch().await;
-    }
-
-    /// Announces the end of this process to other replicas.
-    pub async fn leave(&self) {
-        self.studio.leave().await;
-    }
-
-    /// Replaces the displayed policies of the gate.
-    pub fn set_gate(&self, gate: GateSettings) {
-        self.parts.gate.store(Arc::new(gate));
-    }
-
-    pub fn set_access(&self, access: &SessionPolicy, hosts: Vec<String>) {
-        self.guard.set_access(access, hosts);
-    }
-
-    /// Returns a service for a part of the port.
-    #[must_use]
-    pub fn area(&self, area: Area) -> Admin {
-        Admin { area, ..self.clone() }
-    }
-
-    async fn answer(self, request: Request<Body>) -> Response<Body> {
-        let is_head = request.method() == Method::HEAD;
-        if !self.area.has(request.uri().path()) {
-            return nothing_here().into_response(is_head);
-        }
-        let need = need(request.uri().path(), request.method());
-        let (head, body) = request.into_parts();
-        let checked = self.guard.check(&head, need).await;
-        let answer = match checked {
-            Ok(()) => {
-                let is_known = match need {
-                    AccessLevel::Nothing => false,
-                    AccessLevel::Visitor => self.guard.visitor(&head.headers).await.is_some(),
-                    AccessLevel::ToRead | AccessLevel::ToChange => true,
-                };
-                // Exempt connections with a valid token from eviction by others.
-                if is_known
-                    && !self.guard.is_open()
-                    && let Some(standing) = head.extensions.get::<ConnectionHandle>()
-                {
-                    standing.trust();
-                }
-                let request = Request::from_parts(head, body);
-                match need {
-                    AccessLevel::Visitor => self.studio.answer(request).await,
-                    _ => route(&self.parts, request).await.unwrap_or_else(|error| error),
-                }
-            }
-            Err(refusal) => refusal,
-        };
-        answer.into_response(is_head)
-    }
-}
-
 /// The `POST` calls of the API, each with the kind of its history entry (`transition`: recorded
 /// among the transitions). `None`: the call has no effect. Calls that are not listed return 404.
 pub const CALLS: [(&str, Option<&str>); 20] = [
@@ -250,7 +142,7 @@ fn author(headers: &HeaderMap) -> String {
 }
 
 /// Returns the credential that a request needs.
-fn need(path: &str, method: &Method) -> AccessLevel {
+pub(crate) fn need(path: &str, method: &Method) -> AccessLevel {
     match path {
         "/healthz/live" | "/healthz/ready" | "/oauth/callback" => AccessLevel::Nothing,
         _ if path == "/metrics" || path == "/api" || path.starts_with("/api/") => {
@@ -265,7 +157,7 @@ fn need(path: &str, method: &Method) -> AccessLevel {
 }
 
 /// Routes all paths except those of the studio.
-async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> Answer {
+pub(crate) async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> Answer {
     let method = match request.method() {
         // The callback consumes a code, which a safe method must not do (RFC 9110, section 9.2.1),
         // and link checkers send HEAD. GET is unavoidable: OAuth redirects use it.
@@ -337,21 +229,6 @@ async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> Answer {
     }
 }
 
-fn nothing_here() -> AdminResponse {
+pub(crate) fn nothing_here() -> AdminResponse {
     AdminResponse::error(StatusCode::NOT_FOUND, "there is nothing at this address")
-}
-
-impl tower::Service<Request<Body>> for Admin {
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<'static, Result<Response<Body>, Infallible>>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let admin = self.clone();
-        Box::pin(async move { Ok(admin.answer(request).await) })
-    }
 }

@@ -7,7 +7,8 @@ use crate::support::raw::{Answer, Client};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
 use std::process::Command;
-use switchback::admin::{CALLS, FORMS};
+use switchback::admin::CALLS;
+use switchback::app::FORMS;
 use switchback_sandbox::{Options, Sandbox};
 
 const OPERATION: &str = "GET /chats";
