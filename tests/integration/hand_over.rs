@@ -215,7 +215,7 @@ async fn a_gateway_that_is_started_beside_another_takes_over_its_store_when_that
     let starting = Arc::clone(&unit);
     let second = spawn_blocking(move || {
         let program = starting.start(&[]);
-        program.stderr_until("waiting for the gateway that serves from this store to end");
+        program.stderr_until("waiting for the gateway that uses this store to exit");
         program
     });
     let second = second.await.expect("it waits");

@@ -421,9 +421,9 @@ async fn each_level_of_the_log_adds_its_own_lines() {
     assert_eq!(
         [
             count("ERROR", "the reload failed"),
-            count("WARN", "an upstream answered with an error"),
+            count("WARN", "an upstream returned an error"),
             count("INFO", "switchback::access"),
-            count("DEBUG", "refused a request"),
+            count("DEBUG", "a request was rejected"),
         ],
         [4, 3, 4, 1],
         "{log}"
@@ -533,6 +533,6 @@ async fn a_store_that_is_away_is_0_and_logged_once_and_1_when_it_is_back() {
         gateway.measured(&["switchback_store_up 1"]).await;
     }
     let log = gateway.ended();
-    let lines = log.lines().filter(|line| line.contains("WARN") && line.contains("store not read"));
+    let lines = log.lines().filter(|line| line.contains("WARN") && line.contains("the store cannot be read"));
     assert_eq!(lines.count(), 2, "once for each outage: {log}");
 }

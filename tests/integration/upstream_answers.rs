@@ -279,7 +279,8 @@ async fn a_wrong_answer_is_a_502_whatever_its_size() {
             assert_eq!((got.status, got.is_complete), wanted, "{what}, {bytes} bytes: {}", got.head);
         }
         let log = gateway.ended();
-        for (told, count) in [("a request failed", early), ("an answer broke off", 2 * answers.len() - early)]
+        for (told, count) in
+            [("a request failed", early), ("a response was truncated", 2 * answers.len() - early)]
         {
             let warned = log.lines().filter(|line| line.contains("WARN") && line.contains(told));
             assert_eq!(
@@ -322,7 +323,7 @@ async fn a_transfer_that_breaks_off_is_logged_with_the_place_it_had_reached() {
     assert_eq!((got.status, got.is_complete), (200, false));
     let log = gateway.ended();
     let line =
-        log.lines().find(|line| line.contains("an answer broke off")).unwrap_or_else(|| panic!("{log}"));
+        log.lines().find(|line| line.contains("a response was truncated")).unwrap_or_else(|| panic!("{log}"));
     assert!(line.contains("WARN") && line.contains("upstream_closed") && line.contains("$[*]"), "{line}");
     assert!(line.contains("bytes, at") && line.contains("agents.map.yaml:"), "{line}");
 }

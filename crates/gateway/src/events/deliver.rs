@@ -78,11 +78,11 @@ impl Deliverer {
     /// Delivers events until dropped. Leases of running deliveries then expire.
     pub async fn run(self) {
         if let Err(error) = self.parts.store.events_release().await {
-            tracing::warn!(%error, "leases of an earlier gateway stay until they end");
+            tracing::warn!(%error, "leases of an earlier gateway were not released; its events are delivered once they expire");
         }
         loop {
             if let Err(error) = self.parts.dual.look(&self.parts.program.load_full()).await {
-                tracing::warn!(%error, "events that wait for the other version's cannot be read");
+                tracing::warn!(%error, "unpaired events cannot be read from the store");
             }
             match self.look().await {
                 Ok(true) => {}
@@ -104,7 +104,10 @@ impl Deliverer {
     pub async fn drain(&self, patience: Duration) {
         self.tasks.close();
         if tokio::time::timeout(patience, self.tasks.wait()).await.is_err() {
-            tracing::warn!(deliveries = self.tasks.len(), "deliveries of events did not end in time");
+            tracing::warn!(
+                deliveries = self.tasks.len(),
+                "deliveries of events did not finish in time; they are repeated after the next start"
+            );
         }
     }
 
@@ -183,7 +186,7 @@ impl Deliverer {
             }
         }
         if let Err(error) = noted {
-            tracing::warn!(receiver, id, %error, "the outcome of a delivery is not stored; the event may be delivered twice");
+            tracing::warn!(receiver, id, %error, "the outcome of a delivery was not stored; the event may be delivered twice");
         }
         drop(place);
         // The next event with the same key may be due now.

@@ -87,7 +87,7 @@ where
                         | ReceiveResult::Beside
                 ) {
                     let (receiver, outcome) = (receiver.name.as_str(), taken.outcome());
-                    tracing::warn!(receiver, outcome, detail = %taken.detail(), "an event was not taken");
+                    tracing::warn!(receiver, outcome, detail = %taken.detail(), "an event was rejected");
                 }
                 Ok(taken.answer())
             })),

@@ -394,7 +394,7 @@ async fn open_tokens(
         match Tokens::open(store.clone(), endpoint.clone(), RefreshSettings::default()).await {
             Err(StoreError::AlreadyServed(file)) if store.clock().elapsed() < end => {
                 if !std::mem::replace(&mut is_logged, true) {
-                    tracing::info!(store = %file.display(), "waiting for the gateway that serves from this store to end");
+                    tracing::info!(store = %file.display(), "waiting for the gateway that uses this store to exit");
                 }
             }
             outcome => return outcome,

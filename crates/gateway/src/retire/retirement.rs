@@ -113,7 +113,7 @@ impl Retirement {
 
     /// Follows the store until dropped.
     pub async fn run(self) {
-        let trouble = "brownouts and sunsets set elsewhere cannot be read; the last known ones stay";
+        let trouble = "brownouts and sunsets cannot be read from the store; the last known ones apply";
         repeat(&self.shared.clock, POLL, trouble, || self.sync()).await;
     }
 

@@ -73,7 +73,7 @@ impl CoreRuntimes {
         let joined = tokio::task::spawn_blocking(|| {
             for thread in threads {
                 if thread.join().is_err() {
-                    tracing::error!("a core panicked");
+                    tracing::error!("the thread of a core panicked; its connections are lost");
                 }
             }
         });

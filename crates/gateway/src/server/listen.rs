@@ -176,7 +176,9 @@ impl Listener {
                 }
                 Err(error) if concerns_one_connection(&error) => {}
                 Err(error) => {
-                    tracing::warn!(%error, "accepting connections pauses");
+                    tracing::warn!(%error, "cannot accept connections, trying again shortly; check the limit of open files");
+                    // The listener stays readable, so without a pause the loop would use a core
+                    // until a descriptor is free.
                     tokio::time::sleep(EXHAUSTED_PAUSE).await;
                 }
             }

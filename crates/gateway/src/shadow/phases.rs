@@ -295,7 +295,7 @@ impl Phases {
 
     /// Follows the store until dropped.
     pub async fn run(self) {
-        let trouble = "phases set elsewhere cannot be read; the last known ones stay";
+        let trouble = "phases cannot be read from the store; the last known ones apply";
         repeat(&self.shared.clock, POLL, trouble, || self.sync()).await;
     }
 
@@ -423,7 +423,14 @@ impl Phases {
         } else {
             self.shared.store.end_hold(&side, &operation, word.who, word.reason).await?;
         }
-        tracing::info!(side, operation, is_held, who = word.who, reason = word.reason, "the gate was told");
+        tracing::info!(
+            side,
+            operation,
+            is_held,
+            who = word.who,
+            reason = word.reason,
+            "the gate's hold on an operation was changed"
+        );
         self.sync().await?;
         self.get(Some(&side), &operation)
     }
@@ -481,7 +488,7 @@ impl Phases {
         if !self.shared.store.put_phase(&row, &moved, seen).await? {
             return Err(PhasesError::Moved);
         }
-        tracing::info!(side, operation, from = %before, to = %after, by = by.name(), who = word.who, evidence = word.reason, "phase moved");
+        tracing::info!(side, operation, from = %before, to = %after, by = by.name(), who = word.who, evidence = word.reason, "the phase of an operation was changed");
         self.sync().await?;
         self.get(Some(side), operation)
     }

@@ -22,7 +22,7 @@ pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings:
     loop {
         clock.sleep(EVERY).await;
         if let Err(error) = look(&phases, &archive, &clock, &settings).await {
-            tracing::warn!(%error, "the gate cannot see the evidence; nothing moves");
+            tracing::warn!(%error, "the gate cannot read the evidence; no phase is changed");
         }
     }
 }
@@ -113,7 +113,7 @@ async fn make(
         Ok(_) | Err(PhasesError::Moved) => Ok(()),
         Err(PhasesError::Store(error)) => Err(error),
         Err(error) => {
-            tracing::warn!(%error, operation, "the gate cannot move an operation");
+            tracing::warn!(%error, operation, "the gate cannot change the phase of an operation");
             Ok(())
         }
     }

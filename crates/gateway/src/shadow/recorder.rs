@@ -189,7 +189,7 @@ impl RecordWriter {
             serde_json::to_string(&summary).expect("counts and texts serialise")
         });
         if let Err(error) = written.await {
-            tracing::warn!(%error, entries = count, "the record of the dual run could not be written");
+            tracing::warn!(%error, entries = count, "records of the dual run were not written and are lost");
             metrics::shadow_unrecorded(count);
         }
     }
@@ -287,7 +287,7 @@ fn log(entries: &[RecordEntry]) {
     }
     if count > LOG_LINES_MAX {
         let more = count - LOG_LINES_MAX;
-        tracing::info!(target: "switchback::shadow", more, "further pairs differed");
+        tracing::info!(target: "switchback::shadow", more, "further comparisons found differences");
     }
 }
 

@@ -311,12 +311,12 @@ impl Workers {
             }
         };
         if tokio::time::timeout(grace, ended).await.is_err() {
-            tracing::warn!(pairs = tasks.len(), "pairs were still being compared; they are not recorded");
+            tracing::warn!(pairs = tasks.len(), "comparisons did not finish in time and are not recorded");
         }
         // The writer stops last, so that it records the results of the last jobs.
         finish.send_replace(true);
         if tokio::time::timeout(grace, writing).await.is_err() {
-            tracing::warn!("the record of the dual run was still being written");
+            tracing::warn!("the last records of the dual run were not written in time and are lost");
         }
         drop(apart);
     }

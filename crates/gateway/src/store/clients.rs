@@ -509,7 +509,7 @@ impl Store {
         let expires_ms = row.int_or_none("expires_ms")?;
         let parts = parts_of_token(&hash, &side, &client, &origin, expires_ms);
         if !self.hasher.is_row(HashOf::TokenRow, &parts, row.bytes_or_none("mac")?.as_deref()) {
-            tracing::error!(target: "switchback::store", client, "a token's row was changed outside of Switchback; it selects nothing");
+            tracing::error!(target: "switchback::store", client, "a token's row was changed outside of Switchback; the token is rejected");
             return Ok(None);
         }
         Ok(Some(TokenRow {

@@ -328,7 +328,7 @@ impl Db {
         Reserve::release(reserve).await;
         // Best effort: the checkpoint needs space too, and a reader may block it.
         if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(writer).await {
-            tracing::debug!(target: "switchback::store", %error, "the write-ahead log was not emptied");
+            tracing::debug!(target: "switchback::store", %error, "the write-ahead log was not truncated");
         }
     }
 
@@ -345,7 +345,7 @@ impl Db {
             }
         };
         if tokio::time::timeout(LOCK_WAIT, closing).await.is_err() {
-            tracing::warn!("connections to the store were still busy when it was closed");
+            tracing::warn!("the store was closed while connections were still in use");
         }
     }
 }

@@ -286,7 +286,7 @@ impl Store {
     {
         match work().await {
             Err(StoreError::Full(what)) => {
-                tracing::error!(target: "switchback::store", what, "the disk of the store is full: using the room that was kept");
+                tracing::error!(target: "switchback::store", what, "the disk of the store is full; using the reserved space");
                 self.db.make_room().await;
                 work().await
             }

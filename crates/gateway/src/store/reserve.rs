@@ -52,7 +52,7 @@ impl Reserve {
         let removed = spawn_blocking(move || std::fs::remove_file(&reserve.file)).await;
         match removed {
             Ok(Err(error)) if error.kind() != io::ErrorKind::NotFound => {
-                tracing::warn!(target: "switchback::store", %error, "reserved room on the disk was not given up");
+                tracing::warn!(target: "switchback::store", %error, "the reserved disk space was not released");
             }
             _ => {}
         }

@@ -137,7 +137,7 @@ impl Traces {
             }
         };
         if timeout(patience, all).await.is_err() {
-            tracing::warn!("not all traces could be sent before the end");
+            tracing::warn!("the last traces were not sent before the shutdown and are lost");
         }
     }
 }
@@ -290,8 +290,10 @@ async fn send(
         Err(_) => meter.count_failed(spans),
     }
     match outcome {
-        Err(error) if before => tracing::warn!(%error, "the collector takes no traces; they are lost"),
-        Ok(()) if !before => tracing::info!("the collector takes traces again"),
+        Err(error) if before => {
+            tracing::warn!(%error, "the collector does not accept traces, which are dropped; check its address and credentials")
+        }
+        Ok(()) if !before => tracing::info!("the collector accepts traces again"),
         _ => {}
     }
 }

@@ -198,7 +198,7 @@ fn fixed_token(row: &CredentialRow, known: &[Arc<FixedToken>], client: &Arc<str>
     }
     let fixed = FixedToken::new(row, client.clone());
     if fixed.is_none() {
-        tracing::error!(target: "switchback::token", client = %client, side = row.side, "credential does not open");
+        tracing::error!(target: "switchback::token", client = %client, side = row.side, "a stored credential cannot be decrypted; set it again");
     }
     fixed
 }

@@ -88,7 +88,7 @@ impl FixedToken {
         if is_refused {
             tracing::error!(
                 target: "switchback::token", client = %self.client, side = self.side,
-                "the service refuses the token that calls go out with; give the client another"
+                "the service rejects the client's fixed token; set another one"
             );
             self.show();
         }
@@ -98,7 +98,7 @@ impl FixedToken {
     /// Records a call that was not rejected for its token.
     pub fn on_success(&self) {
         if self.refusals.load(Relaxed) > 0 && self.refusals.swap(0, Relaxed) >= REFUSALS {
-            tracing::info!(target: "switchback::token", client = %self.client, side = self.side, "the token works again");
+            tracing::info!(target: "switchback::token", client = %self.client, side = self.side, "the service accepts the client's fixed token again");
             self.show();
         }
     }

@@ -386,7 +386,7 @@ impl Grant {
 /// Deletes the previous refresh token once the newest access token has worked.
 async fn forget_previous(grant: Arc<Grant>, generation: i64) {
     if let Err(error) = grant.shared.store.forget_previous(&grant.key, generation).await {
-        tracing::debug!(target: "switchback::token", client = %grant.client, %error, "previous refresh token kept");
+        tracing::debug!(target: "switchback::token", client = %grant.client, %error, "the previous refresh token was not deleted");
     }
 }
 

@@ -99,7 +99,8 @@ async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
         }
         Err(error) => {
             count(&grant, "store");
-            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "no refresh: its result could not be stored");
+            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "the refresh was not started, because its result could not be stored");
+            // Turns the readiness check red: traffic should move to a gateway that can refresh.
             shared.store_writes.store(false, Ordering::Relaxed);
             let error = TokenError::Store(error.to_string());
             wait_for_store(&grant, error.clone());
@@ -122,7 +123,7 @@ async fn keep_claim<T>(grant: &Grant) -> T {
     loop {
         clock.sleep(settings.lease / LEASE_RENEWALS).await;
         if let Err(error) = store.extend_lease(&grant.key, owner, settings.lease).await {
-            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "the claim to the refresh was not renewed");
+            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "the lease of a refresh was not renewed");
         }
     }
 }
@@ -324,12 +325,12 @@ async fn keep(
                 step(grant, "persisted");
                 *lock(&grant.backoff) = Backoff::default();
                 count(grant, "ok");
-                tracing::info!(target: "switchback::token", client = %grant.client, generation = grant.generation(), "refreshed");
+                tracing::info!(target: "switchback::token", client = %grant.client, generation = grant.generation(), "an access token was refreshed");
                 step(grant, "woken");
                 return Ok(());
             }
             Err(error) => {
-                tracing::error!(target: "switchback::token", client = %grant.client, %error, "new tokens not stored, trying again");
+                tracing::error!(target: "switchback::token", client = %grant.client, %error, "new tokens were not stored, trying again");
             }
         }
         grant.shared.clock.sleep(pause).await;
@@ -387,7 +388,7 @@ fn use_unpersisted(grant: &Arc<Grant>, row: &GrantRow, tokens: NewTokens) {
             match persist(&grant, &row, &tokens).await {
                 Ok(()) => break,
                 Err(error) => {
-                    tracing::error!(target: "switchback::token", client = %grant.client, %error, "new tokens still not stored");
+                    tracing::error!(target: "switchback::token", client = %grant.client, %error, "new tokens are still not stored and would be lost with this process; check the store");
                 }
             }
         }
@@ -413,7 +414,7 @@ async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: ExchangeFailur
     let wait = back_off(grant, failure.retry_after, error.clone());
     tracing::warn!(
         target: "switchback::token", client = %grant.client, failure = failure.what, retry_in_ms = wait.as_millis() as u64,
-        "refresh failed"
+        "the refresh failed and is tried again later"
     );
     let shared = &grant.shared;
     let abandoned = shared
@@ -421,7 +422,7 @@ async fn retry_later(grant: &Arc<Grant>, row: &GrantRow, failure: ExchangeFailur
         .abandon_refresh(&grant.key, row.generation, &shared.owner, &failure.what, failure.outcome_unknown)
         .await;
     if let Err(error) = abandoned {
-        tracing::warn!(target: "switchback::token", client = %grant.client, %error, "claim not given back; it ends by itself");
+        tracing::warn!(target: "switchback::token", client = %grant.client, %error, "the lease of a refresh was not released; it expires by itself");
     }
     Err(error)
 }
@@ -476,7 +477,8 @@ async fn stand(grant: &Arc<Grant>, row: &GrantRow, state: GrantState, reason: &s
             now.generation > row.generation
         }
         Err(error) => {
-            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "state not stored");
+            tracing::warn!(target: "switchback::token", client = %grant.client, %error, "the state of the grant was not stored");
+            // The gateway must not go on refreshing just because the state could not be written.
             grant.adopt(&GrantRow { state, reason: Some(reason.to_owned()), ..row.clone() });
             false
         }
@@ -490,7 +492,7 @@ async fn give_up(grant: &Arc<Grant>, row: &GrantRow, reason: &str) -> Result<(),
     if stand(grant, row, GrantState::NeedsReconnect, reason).await {
         return Ok(());
     }
-    tracing::error!(target: "switchback::token", client = %grant.client, reason, "grant needs to be connected again");
+    tracing::error!(target: "switchback::token", client = %grant.client, reason, "the grant has ended; the client must be connected again");
     step(grant, "given_up");
     Err(TokenError::NeedsReconnect(reason.to_owned()))
 }

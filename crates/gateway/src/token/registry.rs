@@ -327,7 +327,7 @@ impl Registry {
         };
         if let Revocation::Failed(what) = &at_server {
             tracing::warn!(
-                target: "switchback::token", client = name, what, "the client is revoked, its tokens at the authorization server are not"
+                target: "switchback::token", client = name, what, "the client is revoked, but its tokens were not revoked at the authorization server"
             );
         }
         Ok(Revoked { client: self.get(name).await?, at_server })

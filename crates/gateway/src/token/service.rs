@@ -171,9 +171,9 @@ impl Tokens {
             if let Err(error) = &outcome
                 && !is_failing
             {
-                tracing::warn!(target: "switchback::token", %error, "store not read; serving what is known");
+                tracing::warn!(target: "switchback::token", %error, "the store cannot be read; clients and grants are served as last read");
             } else if outcome.is_ok() && is_failing {
-                tracing::info!(target: "switchback::token", "store read again");
+                tracing::info!(target: "switchback::token", "the store can be read again");
             }
             is_failing = outcome.is_err();
             self.refresh_due(&slots);
@@ -181,7 +181,7 @@ impl Tokens {
             if shared.clock.elapsed() >= swept + SWEEP_EVERY {
                 swept = shared.clock.elapsed();
                 if let Err(error) = shared.store.sweep().await {
-                    tracing::warn!(target: "switchback::token", %error, "expired rows not deleted");
+                    tracing::warn!(target: "switchback::token", %error, "expired rows were not deleted");
                 }
             }
             shared.clock.sleep(shared.settings.poll).await;
@@ -206,7 +206,7 @@ impl Tokens {
             .collect();
         tracing::error!(
             target: "switchback::token", refreshes = tasks.len(), unstored = unpersisted.load(Ordering::Relaxed),
-            clients = lost.join(", "), "refreshes did not end in time; their new tokens are lost, and these clients must be connected again"
+            clients = lost.join(", "), "refreshes did not finish in time; their new tokens are lost, and these clients must be connected again"
         );
         false
     }
@@ -245,7 +245,7 @@ impl Tokens {
                 let marked = self.0.shared.store.mark_credential(&token.id, &client.id, is_refused).await;
                 if let Err(error) = marked {
                     token.set_noted(!is_refused);
-                    tracing::warn!(target: "switchback::token", client = %client.name, %error, "state not stored");
+                    tracing::warn!(target: "switchback::token", client = %client.name, %error, "the state of a credential was not stored");
                 }
             }
         }
@@ -266,7 +266,7 @@ impl Tokens {
             client_rows.iter().map(|row| (row.id.as_str(), row.name.as_str().into())).collect();
         for row in &grant_rows {
             if let Err(error) = &row.secrets {
-                tracing::error!(target: "switchback::token", client = row.key.client, %error, "grant does not open");
+                tracing::error!(target: "switchback::token", client = row.key.client, %error, "a stored grant cannot be decrypted; connect the client again");
             }
             match read.grants.get(&row.key.client) {
                 Some(grant) => grant.adopt(row),

@@ -399,7 +399,7 @@ impl Exchange<'_> {
         if self.composer.origin == CallOrigin::Client {
             let KnownRequest { context, client, .. } = &*self.request;
             let (id, operation, client) = (context.id, &**self.request.operation_key(), &*client.name);
-            tracing::warn!(request_id = %id, operation, client, cause = %Escaped(cause), "an upstream answered with an error that its contract does not know");
+            tracing::warn!(request_id = %id, operation, client, cause = %Escaped(cause), "an upstream returned an error that its contract does not declare");
             context.facts().cause.get_or_insert_with(|| cause.to_owned());
         }
     }

@@ -70,10 +70,10 @@ async fn alone(work: BoxFuture<'static, FinishResult>, request: Arc<KnownRequest
     match outcome {
         Ok(response) => {
             let status = response.status().as_u16();
-            tracing::info!(request_id = %id, operation, status, "finished after its client had gone");
+            tracing::info!(request_id = %id, operation, status, "a request whose client disconnected has finished");
         }
         Err(error) => {
-            tracing::warn!(request_id = %id, operation, ?error, "failed after its client had gone");
+            tracing::warn!(request_id = %id, operation, ?error, "a request whose client disconnected has failed");
         }
     }
 }

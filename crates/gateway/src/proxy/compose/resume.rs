@@ -81,7 +81,7 @@ impl ResumableStep {
     pub(crate) async fn done(&self, reply: &Reply) {
         let kept = self.store.resume_put(&self.client, &self.key, STEP, &encode(reply), REMEMBERED).await;
         if let Err(error) = kept {
-            tracing::warn!(%error, "half-done work could not be remembered");
+            tracing::warn!(%error, "a completed step was not stored; a retry of the request may repeat it");
         }
     }
 
@@ -89,7 +89,7 @@ impl ResumableStep {
     /// request.
     pub(crate) async fn forget(self) {
         if let Err(error) = self.store.resume_clear(&self.client, &self.key).await {
-            tracing::warn!(%error, "finished work could not be forgotten");
+            tracing::warn!(%error, "the steps of a finished request were not deleted; an equal request may reuse their results");
         }
     }
 }

@@ -149,7 +149,7 @@ impl BodyWatcher for LateErrorLog {
         let (id, facts) = (self.context.id, self.context.facts());
         let (operation, client) = (facts.operation(), facts.client());
         let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
-        tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "an answer broke off");
+        tracing::warn!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a response was truncated");
     }
 
     fn end(&mut self, _end: BodyEnd) {}
@@ -230,7 +230,7 @@ fn log(context: &RequestContext, error: &GatewayError) {
     let (kind, side, detail) = (error.kind().name(), error.side().name(), error.detail());
     match outcome(error).is_failed() {
         false => {
-            tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "refused a request");
+            tracing::debug!(request_id = %id, operation, client, kind, side, detail = %Escaped(&detail), "a request was rejected");
         }
         // Indicates a bug in the gateway or in its pack.
         true if *error.kind() == ErrorKind::Internal => {

@@ -34,7 +34,7 @@ pub fn install() -> Metrics {
             .build_recorder();
         let handle = recorder.handle();
         if metrics::set_global_recorder(recorder).is_err() {
-            tracing::warn!("another metrics recorder is installed; /metrics stays empty");
+            tracing::warn!("another metrics recorder is installed, so /metrics remains empty");
         }
         describe();
         gauge!(BUILD_INFO, "version" => env!("CARGO_PKG_VERSION")).set(1.0);
