@@ -23,7 +23,7 @@ pub(crate) trait Caller: Send + Sync {
 /// A call on its way to an upstream.
 pub(crate) struct Call {
     pub context: Arc<RequestContext>,
-    /// The client that the call is made for, if it is enrolled.
+    /// The client on whose behalf the call is sent, if it is enrolled.
     pub client: Option<Arc<Client>>,
     pub upstream: Arc<Upstream>,
     /// The side that a plan calls; `None` if a request is forwarded.

@@ -43,6 +43,8 @@ impl Budget {
     }
 
     fn spend(&self) -> bool {
+        // Unlike earning, spending is exact: many calls fail at the same moment when an upstream
+        // restarts, and each of them would otherwise see the last retry.
         self.balance.fetch_update(Relaxed, Relaxed, |balance| (balance >= 100).then(|| balance - 100)).is_ok()
     }
 }
@@ -68,11 +70,14 @@ impl<S> Retry<S> {
 
 impl<S: Caller> Caller for Retry<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
+        // Every call earns, even one that fails: the budget is a share of the traffic.
         self.budget.earn();
         let mut outcome = self.inner.call(call).await;
         for again in 0..UNTAKEN_MAX {
             match &outcome {
                 // Boxed because retries are rare: the common future stays small.
+                // A streamed body has been partly consumed by the failed attempt and cannot be sent
+                // again.
                 Err(error) if is_untaken(error) && call.payload.is_whole() => {
                     count(call, "unprocessed");
                     // All rejected calls meet on the next pooled connection. An upstream that closes
@@ -86,6 +91,8 @@ impl<S: Caller> Caller for Retry<S> {
         }
         let can_repeat = call.delivery.is_repeatable && call.payload.is_whole();
         let is_repeated = match &outcome {
+            // The budget is charged last, so that calls that are not retried anyway do not use it
+            // up.
             Err(error) => can_repeat && is_worth_it(error) && self.budget.spend(),
             Ok(_) => false,
         };

@@ -21,6 +21,7 @@ impl Caller for Send {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         call.context.record.count_call();
         let upstream = Arc::clone(&call.upstream);
+        // Acquired per attempt, because it is released with the body of each response.
         let permit = upstream.permit(call.client.as_ref().map_or("", |client| &client.name))?;
         let (mut target, mut form) = (None, None);
         if let Credential::Ready { place, value } = &call.credential {
@@ -44,6 +45,8 @@ impl Caller for Send {
         }
         let span = span::begin(call);
         let started = Instant::now();
+        // Counted before the attempt: if it is cancelled midway, the call may have reached the
+        // upstream.
         call.delivery.sent += 1;
         let body = form.map_or_else(|| call.payload.take(), Body::full);
         let target = target.as_deref().unwrap_or(&call.target);

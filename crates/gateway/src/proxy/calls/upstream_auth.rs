@@ -88,6 +88,8 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
                 call.credential = Credential::Ready { place, value };
                 return note_response(Box::pin(self.inner.call(call)).await?, &token);
             }
+            // A 401 for the client's own token is the old service's answer to that client and is
+            // forwarded.
             Credential::Carried | Credential::Ready { .. } => {
                 return Box::pin(self.inner.call(call)).await;
             }
@@ -95,6 +97,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
         let grant = &client.grant;
         let token = grant.access_token().await.map_err(no_token)?;
         let operation = CallOperation::from_call(&call.method, &call.target[call.scope_bytes..]);
+        // Read before the call, which takes the payload.
         let can_repeat = call.payload.is_whole();
         call.credential = ready(&place, &token)?;
         let response = self.inner.call(call).await?;
@@ -150,6 +153,8 @@ impl<S: Caller> UpstreamAuth<S> {
         let response = self.inner.call(call).await?;
         match response.status() {
             StatusCode::UNAUTHORIZED if is_of_another(&response) => {}
+            // A fresh token was rejected too, so the cause is a missing permission. Recording it
+            // prevents a refresh for each further call of this operation.
             StatusCode::UNAUTHORIZED => grant.on_refused_again(newer.generation(), operation),
             _ => grant.on_success(&newer, operation),
         }

@@ -75,6 +75,8 @@ impl Connection {
         let io = TokioIo::new(Batched::new(stream, Arc::clone(&waker_state)));
         let (sender, hyper) = builder.handshake(io).await?;
         let waker = Waker::from(Arc::clone(&waker_state));
+        // The deadline is set with each call; a timer is registered with the runtime only when
+        // polled.
         let timer = Box::pin(tokio::time::sleep_until(Instant::now()));
         Ok(Box::new(Connection {
             sender,
@@ -96,11 +98,14 @@ impl Connection {
         request: Box<http::Request<Outgoing>>,
         patience: &HeadDeadline,
     ) -> Result<http::Response<Incoming>, CallFailure> {
+        // Also discards the deadline of the previous call on this connection.
         self.timer.as_mut().reset(patience.until());
         // Boxed: this future contains the request, which would enlarge every enclosing future.
         let mut answering = Box::pin(self.sender.try_send_request(*request));
         let outcome = poll_fn(|cx| match self.drive(cx, |cx| answering.as_mut().poll(cx)) {
             Poll::Ready(outcome) => Poll::Ready(Some(outcome)),
+            // The timer is polled after the connection, so a response that arrives together with
+            // the deadline is still returned.
             Poll::Pending => loop {
                 ready!(self.timer.as_mut().poll(cx));
                 // The timer keeps its first deadline while bytes pass. It is moved only when it
@@ -154,7 +159,8 @@ impl Driven {
     fn advance(&mut self, waker: &Waker) {
         if self.is_open {
             let mut inner = Context::from_waker(waker);
-            // The error is ignored here because hyper also reports it to the call in progress.
+            // hyper also reports the error to the call in progress. Without a call, the closed
+            // connection is just discarded.
             self.is_open = Pin::new(&mut self.hyper).poll(&mut inner).is_pending();
         }
     }
@@ -179,6 +185,7 @@ impl Outgoing {
 
 impl From<Body> for Outgoing {
     fn from(body: Body) -> Outgoing {
+        // No allocation for the many requests without a body.
         Outgoing(if body.is_empty() { None } else { Some(Box::new(body)) })
     }
 }

@@ -75,6 +75,9 @@ impl SharedConnection {
     ) -> Result<http::Response<Incoming>, CallFailure> {
         let (host, connection) =
             (request.headers_mut().remove(HOST), request.headers_mut().remove(CONNECTION));
+        // HTTP/1.1 sends the target in origin form, HTTP/2 needs scheme and authority (RFC 9113,
+        // section 8.3.1). The pool chooses the protocol after the request was built, so it is
+        // converted here.
         let mut address = std::mem::take(request.uri_mut()).into_parts();
         (address.scheme, address.authority) = (Some(scheme.clone()), Some(authority.clone()));
         *request.uri_mut() = Uri::from_parts(address).expect("all parts of the address were checked");
@@ -82,6 +85,8 @@ impl SharedConnection {
             Ok(Ok(response)) => Ok(response),
             Ok(Err(mut error)) => Err(match error.take_message() {
                 Some(request) => CallFailure::Unsent(
+                    // The next attempt may use an HTTP/1.1 connection, which needs the fields that
+                    // were removed.
                     Box::new(as_it_was(request, [(HOST, host), (CONNECTION, connection)])),
                     error.into_error(),
                 ),
@@ -96,6 +101,8 @@ impl SharedConnection {
 /// section 6.5.2).
 fn list_bytes_max(limits: &UpstreamLimits) -> u32 {
     let bytes = limits.head_bytes_max.saturating_add(limits.fields_max.saturating_mul(32));
+    // The setting has 32 bits
+    // (RFC 9113, section 6.5.1).
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 

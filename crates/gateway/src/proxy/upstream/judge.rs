@@ -57,6 +57,8 @@ fn untaken(error: impl Into<BoxError>) -> GatewayError {
 /// never the GOAWAY.
 fn is_unprocessed(error: &(dyn StdError + 'static)) -> bool {
     error.downcast_ref::<h2::Error>().is_some_and(|error| {
+        // Only the peer can guarantee it: the same codes are also raised locally, for other
+        // reasons.
         error.is_remote()
             && (error.is_go_away()
                 || (error.is_reset() && error.reason() == Some(h2::Reason::REFUSED_STREAM)))
@@ -78,6 +80,7 @@ fn find_source(error: &(dyn StdError + 'static)) -> Option<GatewayError> {
     let mut next = Some(error);
     while let Some(error) = next {
         if let Some(own) = error.downcast_ref::<GatewayError>() {
+            // The source cannot be moved out of hyper's error; the detail suffices for the log.
             return Some(GatewayError::new(own.kind().clone(), own.detail()));
         }
         next = error.source();
@@ -90,13 +93,19 @@ fn find_source(error: &(dyn StdError + 'static)) -> Option<GatewayError> {
 pub(super) fn judge_head<B>(response: &http::Response<B>, fields_max: usize) -> Result<(), GatewayError> {
     let broken = |detail: &str| Err(GatewayError::new(ErrorKind::UpstreamBroken, detail));
     let (status, headers) = (response.status(), response.headers());
+    // Informational responses were consumed before, so a 1xx here is a 101 without a request to
+    // switch.
     if !(200..=599).contains(&status.as_u16()) {
         return broken("a status that is no final answer");
     }
+    // HTTP/2 frames bodies itself, so no framing field has to be checked.
     if response.version() == Version::HTTP_2 {
         // HTTP/1.1 connections enforce this limit while reading.
         return if headers.len() > fields_max { broken("too many header fields") } else { Ok(()) };
     }
+    // Two recipients that disagree about the length of a body see different messages: request
+    // smuggling in the response direction. Ambiguous framing is therefore an error (RFC 9112,
+    // section 6.3).
     let mut codings = headers.get_all(header::TRANSFER_ENCODING).iter();
     match (codings.next(), codings.next()) {
         (None, _) => Ok(()),

@@ -137,6 +137,7 @@ impl Upstream {
             .filter(|s| **s == Scheme::HTTP || **s == Scheme::HTTPS)
             .ok_or(UpstreamError::Address)?;
         let authority = url.authority().filter(|a| !a.host().is_empty()).ok_or(UpstreamError::Address)?;
+        // Rejected rather than ignored, because operators who write them expect an effect.
         if url.query().is_some() || authority.as_str().contains('@') {
             return Err(UpstreamError::Extras);
         }
@@ -218,6 +219,7 @@ impl Upstream {
             return true;
         }
         let Transport::Connections(connections) = &self.transport else { return true };
+        // The probe opens a connection without a call, so it cannot have a side effect.
         self.outage.is_to_be_tried() && connections.warm().await
     }
 
@@ -260,6 +262,8 @@ impl Upstream {
         way: Way,
     ) -> Result<Response, GatewayError> {
         let last_byte = way.is_forwarded.then(|| LastByte::new(self.limits.forwarded_idle_timeout));
+        // A long upload counts as progress: without this, its call would time out before the
+        // response head.
         let body = match &last_byte {
             Some(last_byte) => body.timed_by(last_byte),
             None => body,
@@ -271,6 +275,7 @@ impl Upstream {
                 interim::say(interim.status(), forwarded_answer(interim.headers(), false));
             });
         }
+        // Started before a connection is chosen, so that the timeout includes opening one.
         let started = Instant::now();
         let patience = self.patience(started, last_byte.clone());
         let outcome = self.exchange(request, started, &patience, way.is_alone).await;
@@ -291,6 +296,8 @@ impl Upstream {
 
     /// Applies the size and time limits of response bodies.
     fn limit_body(&self, response: Response, last_byte: Option<Arc<LastByte>>) -> Response {
+        // No minimum rate: a client that reads slowly also slows the upstream, and must not be cut
+        // off for it.
         let body_timeout = BodyTimeout { idle: self.limits.response_timeout, bytes_per_second_min: 0 };
         let bytes_max = self.limits.response_bytes_max;
         response.map(|body| {
@@ -336,6 +343,8 @@ impl Upstream {
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
         match response.status() {
+            // The client would otherwise interpret the bytes that follow as the protocol that it
+            // offered.
             StatusCode::SWITCHING_PROTOCOLS if !switches_as_asked(headers, response.headers()) => {
                 let detail = "the upstream goes over to a protocol that it was not asked for";
                 return Err(GatewayError::new(ErrorKind::UpstreamBroken, detail));

@@ -52,10 +52,14 @@ impl Outage {
     pub(super) fn is_to_be_tried(&self) -> bool {
         let (now, tried) = (self.now(), self.tried.load(Relaxed));
         let is_due = tried == 0 || u128::from(now.saturating_sub(tried)) >= TRY_INTERVAL.as_millis();
+        // The exchange elects one caller; all others fail at once instead of waiting for the same
+        // timeout.
         is_due && self.tried.compare_exchange(tried, now, Relaxed, Relaxed).is_ok()
     }
 
     fn now(&self) -> u64 {
+        // Plus one, so that a failure in the first millisecond is not stored as 0, which means
+        // "never".
         u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX - 1) + 1
     }
 }

@@ -37,6 +37,8 @@ impl HeadDeadline {
         loop {
             match timeout_at(until, head.as_mut()).await {
                 Ok(outcome) => return Ok(outcome),
+                // The deadline is read only when the timer fires; checking it per byte would cost
+                // more.
                 Err(_) => until = self.extension().ok_or(HeadTimeout)?,
             }
         }

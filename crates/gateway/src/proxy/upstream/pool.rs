@@ -91,10 +91,14 @@ impl ConnectionPool {
         patience: &HeadDeadline,
         is_alone: bool,
     ) -> Result<http::Response<Body>, Unanswered> {
+        // Taken now, because the request is moved into the call. A response may arrive while the
+        // upload still runs; such a connection cannot carry another call yet.
         let is_streamed = !request.body().is_whole();
         loop {
             let (link, is_fresh) = match self.at_hand(started, is_alone) {
                 Some(link) => (link, false),
+                // Boxed because most calls find a ready connection: the future of the common case
+                // stays small.
                 None => Box::pin(self.open(patience.until(), is_alone)).await?,
             };
             let failed = match link {
@@ -129,6 +133,8 @@ impl ConnectionPool {
     pub(super) async fn warm(&self) -> bool {
         match self.connect().await {
             Ok(PoolConnection::Own(connection)) => self.ready.put(connection, self.ready.idle_timeout()),
+            // If a concurrent call has stored one already, this second connection closes with the
+            // drop.
             Ok(PoolConnection::Shared(shared)) => drop(self.ready.share(shared)),
             Err(_) => return false,
         }
@@ -179,6 +185,8 @@ impl ConnectionPool {
     async fn open_shared(self: Arc<ConnectionPool>) -> Result<Option<SharedConnection>, SharedError> {
         Ok(match self.connect().await? {
             PoolConnection::Shared(shared) => Some(self.ready.share(shared)),
+            // The waiting calls open their own connections in parallel; this one serves whichever
+            // is next.
             PoolConnection::Own(connection) => {
                 self.ready.put(connection, self.ready.idle_timeout());
                 None
@@ -209,9 +217,12 @@ impl ConnectionPool {
     ) -> http::Response<Body> {
         let (head, incoming) = response.into_parts();
         let has_options = head.headers.contains_key(CONNECTION);
+        // `Connection` may contain `close`, and HTTP/1.0 connections close by default (RFC 9112,
+        // section 9.3). Instead of parsing the options, such a connection is checked when its body
+        // is complete.
         let is_persistent = head.version == Version::HTTP_11 && !has_options;
         let idle_timeout = self.ready.idle_timeout();
-        // An upstream that says how long it keeps the connection names that field among the options.
+        // An upstream that announces a `Keep-Alive` timeout names that field in `Connection`.
         let kept = if has_options { keep_alive(&head.headers) } else { None };
         let kept = kept.map_or(idle_timeout, |kept| kept.min(idle_timeout));
         let body = pooled_body(incoming, connection, is_streamed || !is_persistent, kept, &self.ready);
@@ -226,5 +237,7 @@ fn keep_alive(headers: &HeaderMap) -> Option<Duration> {
     let said = headers.get("keep-alive")?.to_str().ok()?;
     let timeout = said.split(',').find_map(|part| part.trim().strip_prefix("timeout="))?;
     let kept = Duration::from_secs(timeout.trim_matches('"').parse().ok()?);
+    // A timeout of one second or less leaves no room for the margin. Half of it still permits reuse
+    // by a burst of calls.
     Some(if kept > MARGIN { kept - MARGIN } else { kept / 2 })
 }

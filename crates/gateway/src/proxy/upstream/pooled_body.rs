@@ -39,6 +39,8 @@ pub(super) fn pooled_body(
     match rest.poll_next(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(None) => return Body::empty(),
         Poll::Ready(Some(Ok(frame))) => match frame.into_data() {
+            // The connection was released with this frame, so the body is complete and needs no
+            // stream.
             Ok(bytes) if rest.connection.is_none() => return Body::full(bytes),
             Ok(bytes) => rest.ready = Some(Ok(Frame::data(bytes))),
             Err(trailers) => rest.ready = Some(Ok(trailers)),
@@ -78,6 +80,8 @@ impl PooledBody {
                 Some(Ok(frame))
             }
             Some(Err(error)) => {
+                // The position in the byte stream is unknown after an error, so the connection is
+                // closed.
                 self.connection = None;
                 Some(Err(body::broke_off(body::BROKE_OFF, error)))
             }
@@ -95,6 +99,8 @@ impl PooledBody {
         if let Some(mut connection) = self.connection.take()
             && (!self.is_last || connection.poll_ready())
         {
+            // The task of this call may finish or wait for something else; events of the idle
+            // connection must not wake it.
             connection.park();
             self.pool.put(connection, self.kept);
         }

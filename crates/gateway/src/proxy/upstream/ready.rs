@@ -85,6 +85,7 @@ impl ReadyConnections {
             (0..shard::count()).map(|_| ConnectionShard::default()).collect();
         ReadyConnections {
             idle_timeout: limits.idle_timeout,
+            // Rounded up, so that each core can keep at least one connection.
             idle_max: limits.idle_max.div_ceil(shards.len()),
             shards,
         }
@@ -99,6 +100,8 @@ impl ReadyConnections {
     pub(super) fn idle(&self, now: Instant) -> Option<Box<Connection>> {
         let mut idle = self.shard().idle();
         while let Some(mut next) = idle.pop() {
+            // Connections that fail the check are dropped, which closes them: the next one may
+            // still be usable.
             if now < next.until && next.connection.poll_ready() {
                 return Some(next.connection);
             }
@@ -115,6 +118,8 @@ impl ReadyConnections {
     /// returns that one instead.
     pub(super) fn share(self: &Arc<ReadyConnections>, connection: SharedConnection) -> SharedConnection {
         let now = Instant::now();
+        // The check and the store happen under one lock. Two handshakes that finish together would
+        // otherwise divide the calls of this core between two connections.
         let mut slot = self.shard().lock_shared();
         if let Some(open) = slot.open(now, self.idle_timeout) {
             return open;
@@ -136,6 +141,8 @@ impl ReadyConnections {
             return (opening, false);
         }
         let opening = begin().shared();
+        // The caller returns the only strong reference, so the handshake lives as long as a call
+        // waits.
         slot.opening = opening.downgrade();
         (opening, true)
     }
@@ -144,6 +151,8 @@ impl ReadyConnections {
     pub(super) fn put(self: &Arc<ReadyConnections>, connection: Box<Connection>, kept: Duration) {
         let mut idle = self.shard().idle();
         if idle.len() < self.idle_max {
+            // Pushed last and taken first: the pool shrinks to the number of connections that the
+            // load needs.
             idle.push(Idle { connection, until: Instant::now() + kept });
         }
         drop(idle);
@@ -155,6 +164,7 @@ impl ReadyConnections {
         let shard = self.shard();
         if !shard.is_swept.swap(true, Relaxed) {
             let (connections, at) = (Arc::downgrade(self), shard::current() % self.shards.len());
+            // A shorter idle timeout must not be exceeded by the length of a sweep.
             let interval = SWEEP_INTERVAL.min(self.idle_timeout);
             // The weak reference lets the pool be dropped after a reload; the task then finishes
             // with its next tick. An empty shard stops its task too, so idle upstreams cost no

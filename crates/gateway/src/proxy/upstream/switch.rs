@@ -20,6 +20,8 @@ pub(super) async fn exchange(
     patience: &HeadDeadline,
 ) -> Result<Response, Unanswered> {
     let exchanging = async {
+        // A pooled connection cannot be used: after the switch it carries another protocol for
+        // good.
         let stream = connector.connect_http1().await.map_err(Unanswered::Unreachable)?;
         let handshake = http1::handshake::<_, Outgoing>(TokioIo::new(stream)).await;
         let (mut sender, connection) = handshake.map_err(Unanswered::Broken)?;

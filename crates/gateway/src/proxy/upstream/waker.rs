@@ -49,7 +49,7 @@ impl ConnectionWaker {
         self.is_driving.store(true, Ordering::Relaxed);
         let mut polled = Poll::Pending;
         for _ in 0..TURNS_MAX {
-            // Assigned only where there is something: what is polled for may be large.
+            // Assigned only when ready, because the polled value may be large.
             if let ready @ Poll::Ready(_) = ready(&mut Context::from_waker(waker)) {
                 polled = ready;
                 break;
