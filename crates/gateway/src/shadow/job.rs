@@ -87,7 +87,7 @@ pub(crate) enum JobResult {
 /// The calls that the other side would have received for a request with effects.
 #[derive(Clone, Debug)]
 pub(crate) struct Planned {
-    /// Calls with an effect, in order. They were not made.
+    /// Calls with an effect, in order. They were not sent.
     pub calls: Vec<PlannedCall>,
     /// Number of reads that the plan needed. They were made, after the effect on the side that
     /// answered.

@@ -35,6 +35,8 @@ impl ShadowJudge {
 
     /// Returns the entries to record for a request.
     pub(super) fn entries(&self, subject: &Subject, done: Done, at_ms: i64) -> Vec<RecordEntry> {
+        // Includes the request's own credentials: a service may repeat them in a response, where no
+        // rule about names masks them.
         let redactor = self.redactor(&done.secrets);
         let entry = |what| RecordEntry { key: RecordKey::from_subject(subject), at_ms, what };
         done.outcomes
@@ -49,6 +51,8 @@ impl ShadowJudge {
                 }
                 JobResult::Twice { first, second } => {
                     let rules = subject.knowledge.rules_about(subject.serves, subject.about);
+                    // Compared without learned noise: a known place must be observed again to
+                    // remain learned.
                     let (second, none) = (Candidate::Answered(second), Noise::default());
                     let twice = compare(rules, &first, &second, &none, &self.limits, &redactor);
                     entry(EntryKind::Learnt(self.learn(subject, &twice)))
@@ -104,6 +108,7 @@ impl ShadowJudge {
         let noise = self.noise_of(&(subject.side.to_string(), operation.clone()));
         let again = Candidate::Answered(read.again);
         let against = |candidate| compare(rules, &read.reference, candidate, &noise, &self.limits, redactor);
+        // The reference itself changed between two reads, so another writer is active.
         if against(&again).verdict() == Verdict::Different {
             return EntryKind::Skipped(SkipReason::Moved);
         }
@@ -150,6 +155,7 @@ impl ShadowJudge {
     fn learn(&self, subject: &Subject, twice: &Comparison) -> Arc<Noise> {
         let mut learnt = self.learnt.lock().unwrap_or_else(PoisonError::into_inner);
         let noise = learnt.entry(name(subject)).or_default();
+        // Copies the noise if a comparison is using it; that one continues with its own version.
         Arc::make_mut(noise).learn(twice);
         Arc::clone(noise)
     }
@@ -173,8 +179,7 @@ impl ShadowJudge {
         if (200..300).contains(&reference_status) {
             findings.extend(self.missing_calls(subject, redactor, &planned, reference_status));
         }
-        // A call that was not made proves nothing about its response, so the coverage is only a
-        // sample.
+        // The call was only planned. Its response is unknown, so the coverage is that of a sample.
         let comparison = Comparison { findings, coverage: Coverage::Sample, ..Comparison::default() };
         let planned = redact_plan(redactor, subject.knowledge.disclosures(subject.serves.other()), planned);
         let record = record(subject, redactor, at_ms, comparison);
@@ -198,8 +203,8 @@ impl ShadowJudge {
         reference_status: u16,
     ) -> Option<Finding> {
         match &planned.end {
-            // If the plan read anything, it saw the effect already, so having no calls left proves
-            // nothing.
+            // If the plan read anything, it may have seen the effect already and correctly needs no
+            // call.
             PlanEnd::Whole { status: Some(status) }
                 if planned.calls.is_empty() && planned.readings == 0 && !(200..300).contains(status) =>
             {

@@ -11,7 +11,7 @@ use switchback_engine::diff::{Proof, Threshold, report_one};
 const NAMED: usize = 3;
 
 impl Phases {
-    /// The threshold for an operation. What the gate tolerates of it, an operator may tolerate too.
+    /// Returns the threshold for an operation. An operator may tolerate as much as the gate.
     pub fn threshold(&self, side: &str, operation: &str) -> Threshold {
         let fixed = Threshold::default();
         match self.policy(side, operation) {

@@ -281,6 +281,8 @@ impl Phases {
             state.held =
                 holds.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
             let set = rows.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
+            // At the first read all rows are new, but their transitions were counted by earlier
+            // processes.
             if state.is_read {
                 state.count_transitions(&set);
             }
@@ -386,6 +388,8 @@ impl Phases {
         if word.seen.is_some_and(|seen| seen != self.version(&table, at)) {
             return Err(PhasesError::Moved);
         }
+        // Rollbacks have no objection: reducing the share of translated responses is always
+        // allowed.
         if let Some(objection) = self.objection(side, operation, to).await? {
             if !word.force {
                 return Err(PhasesError::AgainstEvidence(objection));
@@ -456,6 +460,8 @@ impl Phases {
             return Err(PhasesError::Moved);
         }
         let before = set.unwrap_or(row.configured);
+        // Compared with the stored phase, which `sync` has just read, not with that of the data
+        // path.
         if expected.is_some_and(|expected| expected != before) {
             return Err(PhasesError::Moved);
         }
@@ -480,11 +486,15 @@ impl Phases {
             side: side.to_owned(),
             operation: operation.to_owned(),
             phase: to.map_or(AS_CONFIGURED, Phase::name).to_owned(),
+            // Stored as an integer: a decimal fraction would not survive the comparison of equal
+            // shares.
             share: to.and_then(Phase::share).map(|share| i64::from(share.millionths())),
             set_by: by.name().to_owned(),
             set_ms: now_ms,
             change: 0,
         };
+        // Compare-and-set in the database. The checks above only give better errors; another
+        // gateway may still change the phase between them and the write.
         if !self.shared.store.put_phase(&row, &moved, seen).await? {
             return Err(PhasesError::Moved);
         }
@@ -558,6 +568,7 @@ impl PhasesState {
             }
         }
         for (side, operation) in self.measured.difference(&measured) {
+            // A reload may remove operations; their last value would otherwise be exported forever.
             metrics::in_no_phase(side, operation, &PHASES);
         }
         self.measured = measured;

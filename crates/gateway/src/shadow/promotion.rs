@@ -21,6 +21,8 @@ pub async fn keep_gate(phases: Phases, archive: Archive, clock: Clock, settings:
     }
     loop {
         clock.sleep(EVERY).await;
+        // Without evidence no operation is moved, not even back: a store that fails is no evidence
+        // against a mapping.
         if let Err(error) = look(&phases, &archive, &clock, &settings).await {
             tracing::warn!(%error, "the gate cannot read the evidence; no phase is changed");
         }
@@ -36,9 +38,9 @@ pub struct GateView {
     pub operation: String,
     /// The requirements for this operation.
     pub policy: GatePolicy,
-    /// What is counted of it in its present period.
+    /// Evidence of the current period.
     pub counted: Counted,
-    /// The rates that this does not rule out, of each kind of evidence that there is.
+    /// Rates that the evidence does not exclude, for each kind of evidence that exists.
     pub rates: Vec<(Basis, Interval)>,
     /// Whether the operation would be moved now, and the evidence still missing.
     pub decision: Decision,
@@ -52,6 +54,7 @@ async fn look(
     settings: &GateSettings,
 ) -> Result<(), StoreError> {
     for view in gate_views(phases, archive, clock, settings).await? {
+        // A held operation is still evaluated, so that its decision is displayed.
         let to = target(&view.decision, &view.policy).filter(|_| !view.current.is_held);
         if let Some(to) = to {
             make(phases, &view.current, to, &view.decision).await?;
@@ -81,11 +84,15 @@ pub async fn gate_views(
         let Some(policy) = settings.policy_for(&current.side, &current.operation) else { continue };
         let summary = of(&current).map(|evidence| &evidence.summary);
         // A pack loaded after the phase started restarts the period too.
+        // The evidence restarts with the pack, so time under the previous pack must not count
+        // either.
         let since_ms = summary.map(|summary| summary.since_ms).max(current.since_ms);
         let now_ms = clock.unix_ms();
         let in_phase_ms = now_ms.saturating_sub(since_ms.unwrap_or(now_ms));
         let counted = summary.map(|summary| summary.counts.evidence()).unwrap_or_default();
         let in_phase_ms = u64::try_from(in_phase_ms).unwrap_or(0);
+        // The operation's own policy may differ from the general one, so there is a gate per
+        // operation.
         let gate = Gate::new(policy.policy);
         let nothing = Timed::default();
         let timed = summary.map_or(&nothing, |summary| &summary.timed);
@@ -108,6 +115,8 @@ async fn make(
 ) -> Result<(), StoreError> {
     let (side, operation) = (Some(current.side.as_str()), current.operation.as_str());
     let evidence = decision.to_string();
+    // `expected` is the phase that the evidence belongs to. If an operator has moved the operation
+    // since the evidence was read, the change fails.
     match phases.set(side, operation, to, Actor::Gate, Some(current.phase), &evidence).await {
         // Another process changed the operation first. The next check reads the new state.
         Ok(_) | Err(PhasesError::Moved) => Ok(()),

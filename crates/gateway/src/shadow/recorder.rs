@@ -52,7 +52,9 @@ impl Recorder {
 
     /// Queues an entry. Never waits.
     pub(super) fn record(&self, entry: RecordEntry) {
+        // Before the queue: the metrics remain complete even if the store loses entries.
         count(&entry);
+        // Dropped evidence only delays a promotion; waiting would delay the clients' requests.
         if self.entries.try_send(entry).is_err() {
             metrics::shadow_unrecorded(1);
         }
@@ -153,9 +155,12 @@ impl RecordWriter {
                     Some(entry) => waiting.push(entry),
                     None => return false,
                 },
+                // Closing rejects new entries, and `recv` still returns the queued ones before
+                // `None`.
                 _ = self.finish.wait_for(|finish| *finish), if !self.entries.is_closed() => self.entries.close(),
                 () = &mut time => return true,
             }
+            // Bounds the size of the transaction, during which other writers wait.
             if waiting.len() >= WAITING_MAX {
                 return true;
             }
@@ -180,6 +185,8 @@ impl RecordWriter {
             at_ms: now_ms,
         };
         let written = self.store.write_dual(&batch, |key, before| {
+            // An unreadable summary is replaced: its evidence is lost, which is safe, since the
+            // gate then waits.
             let new = || Summary::new(&key.side, &key.operation, now_ms);
             let mut summary = before.and_then(|text| serde_json::from_str(text).ok()).unwrap_or_else(new);
             for entry in by_period.get(key).into_iter().flatten() {

@@ -12,7 +12,7 @@ pub(crate) enum JobSubject {
     Event(usize),
 }
 
-/// A planned call that was not made.
+/// A planned call that was not sent.
 #[derive(Clone, Debug)]
 pub(crate) struct PlannedCall {
     /// The operation as named in the contract of the called side.

@@ -12,7 +12,7 @@ use tokio::runtime::{Builder, Handle, Runtime};
 /// Priority of the shadow's work.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// Yields to all other work on the machine. Without an idle core, no comparisons are made.
+    /// Yields to all other work on the machine. Without an idle core, no comparisons run.
     #[default]
     Low,
     /// Scheduled like other threads.
@@ -47,6 +47,8 @@ impl ShadowRuntime {
     /// The system refuses to start another thread.
     pub(super) fn start(priority: Priority) -> io::Result<ShadowRuntime> {
         let mut builder = Builder::new_multi_thread();
+        // A multi-threaded runtime with one worker: unlike a current-thread one, it drives its
+        // tasks itself.
         builder.worker_threads(1).thread_name("shadow").enable_all();
         if priority == Priority::Low {
             builder.on_thread_start(give_way);

@@ -123,8 +123,8 @@ mod tests {
         assert_eq!(waiting.len(), 0);
     }
 
-    /// Nobody reads, as on a machine without a core to spare: of 100 programs that came one after
-    /// the other few are held.
+    /// Without a reader, as on a machine without an idle core: of 100 consecutive programs, only a
+    /// few are retained.
     #[test]
     fn what_nobody_works_on_does_not_hold_on_to_what_it_came_with() {
         let (waiting, start) = (BoundedQueue::new(256), Instant::now());

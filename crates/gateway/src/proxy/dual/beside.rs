@@ -12,6 +12,8 @@ use switchback_engine::diff::{
 impl Dual {
     /// Runs the job and returns its results.
     pub(crate) async fn done(self, asked: ShadowRequest, body: BufferedAnswer, seen: ClientView) -> Done {
+        // The job may run seconds after the request, when the token of that time has expired. The
+        // shadow never starts a refresh itself, so it waits for the one that the data path starts.
         asked.credentials_renewed(self.timeout()).await;
         let secrets = asked.secrets();
         let judging = self.shadow.judging(&secrets);
@@ -19,6 +21,7 @@ impl Dual {
             Ok(outcomes) => outcomes,
             Err(why) => vec![JobResult::Skipped(why)],
         };
+        // Timing repeats the request on both sides, which only a read permits.
         if !asked.writes && self.shadow.settings().shares.timed.takes(fastrand::u64(..)) {
             outcomes.extend(self.time_both(&asked, &body).await);
         }
@@ -52,6 +55,8 @@ impl Dual {
                     }
                     seen => Candidate::Answered(self.view(seen).await?),
                 };
+                // The client received the response of the plans, so the reference is read
+                // afterwards.
                 let reference = self.own(asked, body).await?;
                 // Retried as in the shadow phase: a transient failure is no evidence about the
                 // mapping.
@@ -91,6 +96,7 @@ impl Dual {
         let request = self.decode_body(&asked.request.context.headers, body.start().clone()).await?;
         // The read-back runs first: the earlier it runs, the fewer other writes interfere.
         let read_back = self.read_back(asked, &request, reference).await;
+        // A write is only planned on the other side. Sending it would execute its effect twice.
         let planned = match self.plan_calls(asked, request).await {
             Ok(planned) => JobResult::Planned { planned, reference_status },
             Err(why) => JobResult::Skipped(why),
@@ -107,6 +113,8 @@ impl Dual {
         reference: View,
         judging: &Judging,
     ) -> Result<Vec<JobResult>, SkipReason> {
+        // Two responses of the same side differ only by noise. Read before the candidate, so that
+        // both reference reads are as close in time as possible.
         let twice = match self.shadow.settings().shares.noise.takes(fastrand::u64(..)) {
             true => self.own(asked, body).await.ok(),
             false => None,
@@ -121,6 +129,7 @@ impl Dual {
     /// Measures one more read on each side, in random order, so that warm caches favour neither side.
     /// `None` if a read fails.
     async fn time_both(&self, asked: &ShadowRequest, body: &BufferedAnswer) -> Option<JobResult> {
+        // Only a digest of the rest exists, so the request cannot be repeated.
         if !body.is_whole() {
             return None;
         }
@@ -151,6 +160,8 @@ impl Dual {
         let mut reference_bytes = reference.body.total_bytes();
         let mut readings = Readings {
             first,
+            // Evaluated when the comparison starts: a difference caused by a write of the client in
+            // between is no evidence against the mapping.
             is_written: self.writes.has_written_since(&asked.request.client.name, asked.written),
             references: vec![Candidate::Answered(reference)],
             candidates: vec![candidate],

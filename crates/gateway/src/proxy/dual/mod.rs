@@ -55,6 +55,8 @@ impl Dual {
     ) -> Option<ShadowRequest> {
         let KnownRequest { context, front, operation, client, .. } = &**request;
         let phase = front.phase(operation.route);
+        // The sample is drawn before any body is copied, because most requests are not
+        // selected.
         if phase == Phase::default() || !self.shadow.takes(phase, fastrand::u64(..)) {
             return None;
         }
@@ -88,6 +90,8 @@ impl Dual {
             beside,
             primary,
             writes,
+            // For a read, the snapshot is taken before either side answers. A write that starts
+            // later may be seen by one side only, and then explains a difference.
             written: writing.unwrap_or_else(|| self.writes.mark(&client.name)),
             not_read_back,
         })
@@ -111,6 +115,8 @@ impl Dual {
             return answer;
         }
         let (body, slot) = self.copy_request(body);
+        // If the client disconnects, this future is dropped at the `await` and no code after it
+        // runs.
         let mut waiting = WaitingClient { shadow: self.shadow.clone(), asked: Some(asked) };
         let outcome = answering(body).await;
         let asked = waiting.asked.take().expect("nobody else takes it");
@@ -173,6 +179,8 @@ impl Dual {
                 let work = Box::pin(self.clone().done(asked, body, seen));
                 self.shadow.submit(Job { subject, work, share });
             }
+            // Skipped comparisons are counted: without that number, a report would claim more
+            // coverage than it has.
             (Err(why), _) | (_, Err(why)) => self.shadow.record_skip(&subject, why),
         }
     }

@@ -109,7 +109,7 @@ impl Phased {
         }
     }
 
-    /// Forwards a request to the own service and notes what is unknown about it.
+    /// Forwards a request to the own service and records its unknown part.
     fn forward_unknown(&self, unknown: Unknown, request: ForwardedRequest) -> Answering {
         let (composer, calls) = (Arc::clone(&self.composer), self.unknown.clone());
         let own = request.front.own.as_ref().and_then(|own| own.at(request.host())).cloned();

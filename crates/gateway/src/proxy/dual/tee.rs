@@ -39,10 +39,13 @@ impl<F: FnOnce(BodyCopy) + Send> Tee<F> {
 impl<F: FnOnce(BodyCopy) + Send> BodyWatcher for Tee<F> {
     fn chunk(&mut self, bytes: &Bytes) {
         let Some(holding) = &mut self.holding else { return };
+        // Bytes beyond `body_bytes` are only hashed, so they need no reservation.
         let left = self.body_bytes.saturating_sub(self.share.bytes());
         if self.share.grow(left.min(bytes.len() as u64)).is_ok() {
             holding.push(bytes);
         } else {
+            // Releases the buffer now rather than with the body, because memory is scarce at this
+            // moment.
             self.holding = None;
         }
     }

@@ -42,6 +42,9 @@ impl Writes {
     /// Registers a write of a client.
     pub(crate) fn begin(&self, client: &str) -> Writing {
         let place = place(client);
+        // Sequentially consistent: a reader that sees neither the flight nor the start of a write
+        // would treat its effect as a difference of the mapping. Writes are rare enough for the
+        // cost.
         let is_busy = self.0[place].in_flight.fetch_add(1, SeqCst) > 0;
         let begun = self.0[place].begun.fetch_add(1, SeqCst) + 1;
         Writing { writes: self.clone(), place, mark: WriteMark { begun, is_busy } }
@@ -66,6 +69,7 @@ impl Drop for Writing {
 }
 
 fn place(client: &str) -> usize {
+    // Unkeyed: a collision only marks a comparison as possibly disturbed by a write.
     let mut hasher = DefaultHasher::new();
     client.hash(&mut hasher);
     hasher.finish() as usize % PLACES
