@@ -178,7 +178,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever user and password are, padded or not, the parts are theirs, and nothing else is read.
+        /// User and password are extracted with and without padding; the other parts are not read.
         #[test]
         fn basic_is_read_as_it_is_defined(
             user in "[^:\\PC]{0,12}",
@@ -202,7 +202,7 @@ mod tests {
             prop_assert_eq!(read, Some(wanted).filter(|wanted| !wanted.is_empty()));
         }
 
-        /// What is no Basic is no token, and breaks nothing.
+        /// A value that is not Basic yields no token.
         #[test]
         fn what_is_not_basic_is_not_read(value in "\\PC{0,40}", part in part()) {
             prop_assume!(!value.trim().to_ascii_lowercase().starts_with("basic "));

@@ -84,6 +84,7 @@ impl FixedToken {
         let step = |refusals: u32| (refusals < REFUSALS).then_some(refusals + 1);
         // An error means that the token was refused already.
         let Ok(before) = self.refusals.fetch_update(Relaxed, Relaxed, step) else { return true };
+        // Exactly one of several concurrent calls reaches the limit, so the error is logged once.
         let is_refused = before + 1 == REFUSALS;
         if is_refused {
             tracing::error!(
@@ -97,6 +98,7 @@ impl FixedToken {
 
     /// Records a call that was not rejected for its token.
     pub fn on_success(&self) {
+        // Read first: the usual success then costs no write to a shared cache line.
         if self.refusals.load(Relaxed) > 0 && self.refusals.swap(0, Relaxed) >= REFUSALS {
             tracing::info!(target: "switchback::token", client = %self.client, side = self.side, "the service accepts the client's fixed token again");
             self.show();
@@ -126,6 +128,8 @@ impl FixedToken {
 
     /// Removes the token from the metrics. Later results of calls with it no longer add it.
     pub(super) fn hide(&self) {
+        // A call in flight may still report a result after the removal and would recreate the
+        // series.
         self.is_gone.store(true, Relaxed);
         metrics::credential_refused(&self.client, &self.side, None);
     }

@@ -199,6 +199,7 @@ impl Grant {
         if let Some(token) = self.current() {
             return Ok(token);
         }
+        // Read before the refresh. If another call has refreshed since, `refresh` returns at once.
         let generation = self.view.load().generation;
         self.refresh(generation).await?;
         self.current().ok_or_else(|| self.why_not())
@@ -247,10 +248,14 @@ impl Grant {
         if view.generation == generation {
             let now = self.shared.clock.elapsed();
             let has_worked = view.token.as_ref().is_some_and(|token| token.0.worked_for.has(operation));
+            // The lock is released before the refresh, which may take seconds.
             let is_worth_refresh = {
                 let mut rejections = lock(&self.rejections);
                 match view.state.can_refresh() {
                     true => rejections.is_worth_refresh(generation, operation, has_worked, now),
+                    // The grant cannot be refreshed. A known missing permission still passes the
+                    // 401 on; any other 401 becomes an error, because the token is the likelier
+                    // cause.
                     false => !rejections.is_judged(operation, now),
                 }
             };
@@ -277,10 +282,13 @@ impl Grant {
     /// costs two atomic loads.
     pub fn on_success(self: &Arc<Self>, token: &AccessToken, operation: CallOperation) {
         token.0.worked_for.note(operation);
+        // The swap lets exactly one call proceed; the load before it keeps the cache line shared.
         if token.0.worked.load(Ordering::Relaxed) || token.0.worked.swap(true, Ordering::Relaxed) {
             return;
         }
         let view = self.view.load();
+        // The new access token works, so the server has stored the refresh token issued with it.
+        // The predecessor is no longer needed as a fallback.
         if view.generation == token.generation() && view.has_previous {
             self.shared.spawn(forget_previous(self.clone(), token.generation()));
         }
@@ -315,6 +323,7 @@ impl Grant {
     pub(super) fn adopt(&self, row: &GrantRow) {
         let before = self.view.load();
         let unpersisted = self.unpersisted.load(Ordering::Relaxed);
+        // The store may lag behind memory: after a failed write it still contains the spent token.
         if row.generation < before.generation || (unpersisted && row.generation == before.generation) {
             return;
         }
@@ -419,6 +428,7 @@ fn view_of(row: &GrantRow, before: Option<&GrantView>, shared: &RefreshContext) 
             (left, left.zip(early).map(|(end, early)| end.saturating_sub(early)))
         }
     };
+    // Due at once, although the token has not expired.
     if is_refresh_requested(row) {
         refresh_at = Some(now);
     }

@@ -22,6 +22,7 @@ pub(super) fn parse_expires_in(value: Option<&Value>) -> Option<Duration> {
         Value::String(text) => text.trim().parse::<f64>().ok()?,
         _ => return None,
     };
+    // Such a lifetime would cause a refresh for each call.
     if !seconds.is_finite() || seconds < 1.0 {
         return None;
     }
@@ -37,6 +38,7 @@ pub(super) fn parse_expires_in(value: Option<&Value>) -> Option<Duration> {
 pub(super) fn remaining(issued_ms: i64, lifetime: Duration, now_ms: i64) -> Duration {
     match u64::try_from(now_ms.saturating_sub(issued_ms)) {
         Ok(age) => lifetime.saturating_sub(Duration::from_millis(age)),
+        // The clock was set back since. The full lifetime is safe: a 401 would end it earlier.
         Err(_) => lifetime,
     }
 }

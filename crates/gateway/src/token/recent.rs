@@ -1,5 +1,5 @@
-//! Hashes of clients' tokens, made once while a client goes on calling: the HMAC takes longer than
-//! all else of a look-up.
+//! Caches the keyed hashes of client tokens per core, because the HMAC is the most expensive part
+//! of a client lookup.
 
 use crate::shard;
 use crate::store::seal::{HashOf, Hasher, KeyedHash};
@@ -7,14 +7,14 @@ use std::fmt;
 use std::hash::{BuildHasher as _, RandomState};
 use std::sync::{Mutex, PoisonError};
 
-/// Hashes that each core remembers: with more clients, some of their calls take an HMAC.
+/// Cached hashes per core. With more active clients than slots, some calls compute the HMAC.
 const SLOTS: usize = 64;
 
-/// Hashes the tokens of clients. Each core remembers the hashes that it made last. A hash depends
-/// on the token and the key alone, so it stays right whatever becomes of its client.
+/// Hashes client tokens. Each core caches its most recent hashes. A hash depends only on the token
+/// and the key, so changes of the client never invalidate it.
 ///
-/// Tokens are not stored, only 128 bits of each that depend on random keys of this process. Their
-/// values never leave it, so a client that makes tokens up can do no better than guess them.
+/// Tokens are not cached, only a 128-bit fingerprint of each that depends on random keys of this
+/// process. Fingerprints never leave the process, so a client can only guess at a collision.
 pub(super) struct TokenHasher {
     hasher: Hasher,
     random: [RandomState; 2],
@@ -33,7 +33,8 @@ impl TokenHasher {
     pub(super) fn hash(&self, token: &[u8]) -> KeyedHash {
         let [high, low] = self.random.each_ref().map(|random| random.hash_one(token));
         let fingerprint = u128::from(high) << 64 | u128::from(low);
-        // Each core has its own, so the lock is there for the few threads beside them.
+        // The lock is uncontended: each core uses its own cache, and few threads run outside of the
+        // cores.
         let core = &self.cores[shard::current() % self.cores.len()];
         let slot = &mut core.lock().unwrap_or_else(PoisonError::into_inner)[low as usize % SLOTS];
         match slot {

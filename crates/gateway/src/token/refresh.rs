@@ -46,6 +46,8 @@ impl Grant {
     /// Refreshes `generation`, or joins the running refresh. `Ok` means that the grant has a later
     /// generation.
     pub(super) fn refresh(self: &Arc<Self>, generation: i64) -> BoxFuture<'static, RefreshResult> {
+        // One lock covers the check, the start and the registration. Without it, two callers could spend
+        // the same refresh token, which many servers treat as theft and answer by revoking the grant.
         let mut slot = lock(&self.flight);
         // Checked under the lock, so that a refresh that has just finished is not repeated.
         if self.generation() > generation {
@@ -61,6 +63,7 @@ impl Grant {
         }
         let task = self.shared.spawn(run(self.clone(), generation));
         let handle = task.abort_handle();
+        // A panic of the task must not leave callers waiting for a result that never arrives.
         let outcome = task.map(|ended| ended.unwrap_or(Err(TokenError::Interrupted))).boxed().shared();
         *slot = Some(Flight { task: handle, outcome: outcome.clone() });
         outcome.boxed()
@@ -75,9 +78,13 @@ fn may_begin(grant: &Grant) -> Result<(), TokenError> {
     if grant.shared.endpoint.load().is_none() {
         return Err(TokenError::NoServer);
     }
+    // A further refresh would spend a refresh token that the store does not contain. If the process
+    // then died, neither token would be left.
     if grant.unpersisted.load(Ordering::Relaxed) {
         return Err(TokenError::Store("new tokens are not stored yet".to_owned()));
     }
+    // The pause belongs to the grant, not to a call: otherwise each waiting call would repeat the
+    // failing request.
     let (backoff, now) = (lock(&grant.backoff), grant.shared.clock.elapsed());
     if backoff.until <= now {
         return Ok(());
@@ -94,6 +101,8 @@ async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
     let row = match begin(&grant, generation).await {
         Ok(Some(row)) => row,
         Ok(None) => {
+            // Another gateway was faster. Its tokens have been adopted, so the callers of this
+            // refresh succeed.
             count(&grant, "moved");
             return if grant.generation() > generation { Ok(()) } else { Err(grant.why_not()) };
         }
@@ -112,6 +121,9 @@ async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
     tokio::select! {
         // The claim is renewed only while the refresh runs; `keep_claim` never completes.
         outcome = carry_out(&grant, &row, &endpoint) => outcome,
+        // A claim that outlives its process by much would block the other gateways; a short one
+        // could run out during a slow exchange, and two gateways would spend the same refresh
+        // token.
         never = keep_claim(&grant) => never,
     }
 }
@@ -121,6 +133,7 @@ async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
 async fn keep_claim<T>(grant: &Grant) -> T {
     let RefreshContext { store, settings, owner, clock, .. } = &*grant.shared;
     loop {
+        // Several renewals per lease: one failed write to the store does not lose the claim.
         clock.sleep(settings.lease / LEASE_RENEWALS).await;
         if let Err(error) = store.extend_lease(&grant.key, owner, settings.lease).await {
             tracing::warn!(target: "switchback::token", client = %grant.client, %error, "the lease of a refresh was not renewed");
@@ -140,6 +153,7 @@ async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &TokenEndpoint)
         (GrantFlow::AuthorizationCode, Some(refresh)) => Some(refresh),
         (GrantFlow::AuthorizationCode, None) => return give_up(grant, row, "no_refresh_token").await,
     };
+    // Some servers require the previous access token in a refresh (`refresh_sends`).
     let access = secrets.access.as_ref();
     let exchange = spend(grant, endpoint, &app, spent, access).await;
     let Some((failure, pause)) = retry_pause(grant, &exchange) else {
@@ -149,6 +163,8 @@ async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &TokenEndpoint)
         target: "switchback::token", client = %grant.client, failure = failure.what, retry_in_ms = pause.as_millis() as u64,
         "the authorization server failed while calls wait for a token"
     );
+    // The claim continues during the pause, so no other gateway sends the same refresh token
+    // meanwhile.
     grant.shared.clock.sleep(pause).await;
     // A server that failed may still have spent the refresh token, so a refusal now is treated as
     // an interrupted refresh.
@@ -189,6 +205,8 @@ async fn begin(grant: &Arc<Grant>, generation: i64) -> Result<Option<GrantRow>, 
                 grant.adopt(&row);
                 return Ok(None);
             }
+            // Polled rather than awaited: the databases have no common notification, and the holder
+            // may die.
             Begin::Leased(at_most) => shared.clock.sleep(at_most.min(LEASE_POLL)).await,
         }
     }
@@ -223,11 +241,15 @@ async fn settle(
     let refusal = match exchange {
         TokenExchange::Tokens(answer) => return keep(grant, row, spent, answer).await,
         TokenExchange::Failed(failure) => {
+            // Only refusals in a row count: an outage between two refusals points to a temporary
+            // cause.
             lock(&grant.backoff).refusals = 0;
             return retry_later(grant, row, failure).await;
         }
         TokenExchange::Refused(refusal) => refusal,
     };
+    // Checked before the refusal is acted on. The refused token may just have been replaced by
+    // another gateway or by a new authorization, and the grant must not be marked as ended then.
     if let Some(moved) = moved_meanwhile(grant, row).await {
         grant.adopt(&moved);
         count(grant, "moved");
@@ -245,6 +267,8 @@ async fn settle(
                 Some(previous) if !row.outcome_unknown => {
                     let mut last = row.clone();
                     if let Ok(secrets) = &mut last.secrets {
+                        // Prevents a second attempt with the previous token, and so an endless
+                        // recursion.
                         secrets.previous_refresh = None;
                     }
                     let access = secrets.and_then(|secrets| secrets.access.as_ref());
@@ -254,6 +278,8 @@ async fn settle(
                 _ => give_up(grant, row, reason(&refusal, row)).await,
             }
         }
+        // The longest pause: only an operator can change the application, and each attempt is
+        // logged.
         (RefusalAbout::Application, _) => {
             mark_misconfigured(grant, row, &refusal, Some(grant.shared.settings.retry_max)).await
         }
@@ -319,10 +345,14 @@ async fn keep(
         issued_ms: grant.shared.clock.unix_ms(),
         lifetime_ms: answer.lifetime.map(|lifetime| i64::try_from(lifetime.as_millis()).unwrap_or(i64::MAX)),
     };
+    // The old refresh token is spent, so these tokens are the only ones. Losing them would mean
+    // that a person has to connect the client again.
     for pause in PERSIST_PAUSES {
         match persist(grant, row, &tokens).await {
             Ok(()) => {
                 step(grant, "persisted");
+                // Reset only when the tokens are durable: a server that answers and a store that
+                // fails still pause the next refresh.
                 *lock(&grant.backoff) = Backoff::default();
                 count(grant, "ok");
                 tracing::info!(target: "switchback::token", client = %grant.client, generation = grant.generation(), "an access token was refreshed");
@@ -336,6 +366,9 @@ async fn keep(
         grant.shared.clock.sleep(pause).await;
     }
     count(grant, "unpersisted");
+    // Publishing breaks the order of the module doc on purpose. The client is served, and if the
+    // process dies before the store recovers, the intent shows its successor that the token was
+    // spent.
     use_unpersisted(grant, row, tokens);
     Ok(())
 }
@@ -348,6 +381,8 @@ async fn persist(grant: &Grant, row: &GrantRow, tokens: &NewTokens) -> Result<()
         // An earlier attempt may have been committed although it reported an error; then these are
         // our own tokens.
         Finish::Moved(stored) if holds(&stored, tokens) => grant.adopt(&stored),
+        // An authorization or another gateway replaced the grant. Its tokens are newer than ours,
+        // even if the generation is equal.
         Finish::Moved(stored) => grant.adopt_instead(&stored),
     }
     Ok(())
@@ -363,6 +398,8 @@ fn holds(row: &GrantRow, tokens: &NewTokens) -> bool {
 fn use_unpersisted(grant: &Arc<Grant>, row: &GrantRow, tokens: NewTokens) {
     let secrets = row.secrets.as_ref().ok();
     let in_memory = GrantRow {
+        // The number that the store will assign, so that calls which received a 401 with the old
+        // token see a newer one.
         generation: row.generation + 1,
         state: GrantState::Active,
         reason: None,
@@ -382,6 +419,7 @@ fn use_unpersisted(grant: &Arc<Grant>, row: &GrantRow, tokens: NewTokens) {
     grant.unpersisted.store(true, Ordering::Relaxed);
     show_unpersisted(&grant.shared, 1);
     let (grant, row) = (grant.clone(), row.clone());
+    // A tracked task: a shutdown waits for it, since the tokens exist nowhere else.
     grant.shared.clone().spawn(async move {
         loop {
             grant.shared.clock.sleep(PERSIST_LATER).await;
@@ -452,7 +490,9 @@ async fn mark_misconfigured(
 fn back_off(grant: &Grant, asked: Option<Duration>, cause: TokenError) -> Duration {
     let RefreshSettings { retry_min, retry_max, .. } = grant.shared.settings;
     let mut backoff = lock(&grant.backoff);
+    // The shift is capped, because a larger one would overflow; `retry_max` is reached long before.
     let wait = retry_min.saturating_mul(1 << backoff.failures.min(20)).min(retry_max);
+    // The jitter is applied before the server's pause, which must not become shorter by it.
     let wait = wait.mul_f64(jitter()).max(asked.unwrap_or_default());
     backoff.failures = backoff.failures.saturating_add(1);
     backoff.until = grant.shared.clock.elapsed().saturating_add(wait);
@@ -474,6 +514,7 @@ async fn stand(grant: &Arc<Grant>, row: &GrantRow, state: GrantState, reason: &s
     match grant.shared.store.fail_grant(&grant.key, row.generation, state, reason).await {
         Ok(now) => {
             grant.adopt(&now);
+            // A later generation makes this failure obsolete: the caller then has a usable token.
             now.generation > row.generation
         }
         Err(error) => {

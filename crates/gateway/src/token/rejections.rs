@@ -39,6 +39,8 @@ impl CallOperation {
         // misleads itself.
         let mut hasher = FixedState::default().build_hasher();
         method.hash(&mut hasher);
+        // Segments with digits count as ids. Two operations with equal hashes would only share a
+        // verdict.
         let segments = target.as_bytes()[..end].split(|byte| *byte == b'/');
         for segment in segments.filter(|segment| !segment.is_empty()) {
             let is_id = segment.len() > 32
@@ -114,16 +116,20 @@ impl Rejections {
         if self.refreshed.is_some_and(|(refreshed, _)| refreshed == generation) {
             return true;
         }
+        // A refresh would not help: the last fresh token was rejected for this operation too.
         if self.judged.get(&operation).is_some_and(|judged| now < judged.until) {
             return false;
         }
         let is_fresh = self.refreshed.is_some_and(|(refreshed, at)| {
+            // Only the token that directly followed counts as fresh, and only for the quiet period:
+            // an older one may have ended by itself.
             refreshed + 1 == generation && now < at.saturating_add(self.quiet)
         });
         if is_fresh && !has_worked {
             self.note_refusal(generation, operation, now);
             return false;
         }
+        // Noted before the refresh runs, so that the other calls of the burst join it.
         self.refreshed = Some((generation, now));
         true
     }
@@ -141,11 +147,14 @@ impl Rejections {
             return;
         }
         let quiet = match before {
+            // Doubles only while refusals continue; after a pause as long as the last period, it
+            // starts over.
             Some(judged) if now < judged.until.saturating_add(judged.quiet) => {
                 judged.quiet.saturating_mul(2).min(self.quiet_max)
             }
             _ => self.quiet,
         };
+        // Clients choose their paths, so the map must not grow with them.
         if self.judged.len() >= JUDGED_MAX
             && !self.judged.contains_key(&operation)
             && let Some(first) = self.judged.iter().min_by_key(|(_, judged)| judged.until).map(|(at, _)| *at)

@@ -72,9 +72,13 @@ impl Tokens {
         endpoint: Option<TokenEndpoint>,
         settings: RefreshSettings,
     ) -> Result<Self, StoreError> {
+        // First, because two processes that refresh the grants of one SQLite file would spend each
+        // other's tokens. On PostgreSQL, leases prevent that instead.
         let role = store.take_gateway_role().await?;
         let clock = store.clock().clone();
         let clients = Clients::new(store.hasher().clone(), clock.clone());
+        // New for each start: a restarted process must not take over a lease whose exchange may
+        // still be in flight.
         let owner = seal::random::<8>().iter().map(|byte| format!("{byte:02x}")).collect();
         let shared = Arc::new(RefreshContext {
             store,
@@ -94,6 +98,7 @@ impl Tokens {
             _role: role,
         };
         let tokens = Tokens(Arc::new(inner));
+        // The gateway starts only with a readable store: it could not authenticate any client.
         tokens.sync().await?;
         tokens.discover();
         Ok(tokens)
@@ -165,6 +170,7 @@ impl Tokens {
         let slots = Arc::new(Semaphore::new(shared.settings.refreshes_max.max(1)));
         let mut swept = shared.clock.elapsed();
         let mut noted = HashMap::new();
+        // Logs transitions only; a message per poll would flood the log during an outage.
         let mut is_failing = false;
         loop {
             let outcome = self.sync().await;
@@ -176,6 +182,7 @@ impl Tokens {
                 tracing::info!(target: "switchback::token", "the store can be read again");
             }
             is_failing = outcome.is_err();
+            // Runs even if the store was not read: expiry does not wait for it.
             self.refresh_due(&slots);
             self.note_refusals(&mut noted).await;
             if shared.clock.elapsed() >= swept + SWEEP_EVERY {
@@ -193,6 +200,7 @@ impl Tokens {
     /// Returns whether all refreshes finished.
     pub async fn drain(&self, at_most: Duration) -> bool {
         let RefreshContext { tasks, unpersisted, .. } = &*self.0.shared;
+        // Without it, `wait` would not return while the tracker accepts new tasks.
         tasks.close();
         if tokio::time::timeout(at_most, tasks.wait()).await.is_ok() {
             return true;
@@ -220,6 +228,8 @@ impl Tokens {
             if !grant.is_due() {
                 continue;
             }
+            // A limit on parallel refreshes: after a long stop all grants are due together, and
+            // many authorization servers limit their rate. The next poll continues with the rest.
             let Ok(slot) = slots.clone().try_acquire_owned() else { return };
             self.0.shared.spawn(async move {
                 // `refresh` has already logged and counted its errors.
@@ -253,6 +263,7 @@ impl Tokens {
 
     async fn read_changes(&self) -> Result<(), StoreError> {
         let TokensInner { clients, shared, .. } = &*self.0;
+        // Serializes readers: an older snapshot must not be applied after a newer one.
         let mut read = self.0.read.lock().await;
         // Read the number first: rows written in between are then read twice rather than missed.
         let change = shared.store.change().await?;
@@ -280,6 +291,7 @@ impl Tokens {
         if !client_rows.is_empty() || !retired.is_empty() {
             clients.update(client_rows, retired, |row| read.grants.get(&row.id).cloned());
         }
+        // Last, so that a failure in between reads the same rows again.
         read.change = change;
         Ok(())
     }

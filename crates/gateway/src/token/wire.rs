@@ -80,7 +80,7 @@ pub enum OAuthConfigError {
 pub struct OAuthApp {
     /// Its id.
     pub id: Secret<String>,
-    /// Its secret; empty if it has none.
+    /// Its secret; empty for a public application.
     pub secret: Secret<String>,
 }
 
@@ -210,6 +210,8 @@ impl TokenEndpoint {
         ];
         for (name, url, is_needed) in addresses {
             match url {
+                // RFC 6749, section 3.2, requires TLS; over loopback, no one else can read the
+                // secrets.
                 Some(url) if url.scheme() != "https" && !is_loopback(url.host_str()) => {
                     return Err(OAuthConfigError::ClearText(name));
                 }
@@ -222,6 +224,8 @@ impl TokenEndpoint {
             // the refresh token was spent would be unknown.
             .pool_max_idle_per_host(0)
             .connect_timeout(oauth.timeout)
+            // No redirects either (see `HttpClient`): they would send the credentials to another
+            // address.
             .timeout(oauth.timeout);
         let asked = oauth.token_url.as_ref().or(issuer.as_ref());
         let asked = asked.ok_or(OAuthConfigError::NoAddress("token_url"))?;
@@ -266,11 +270,14 @@ impl TokenEndpoint {
             }
         };
         let mut fields = self.fields(offer);
+        // Configured parameters cannot replace protocol fields, since `TOKEN_FIELDS` are rejected
+        // there.
         fields.extend(self.oauth.parameters.iter().map(|(name, value)| (name.as_str(), value.as_str())));
         let body = self.oauth.requests.body.unwrap_or(BodyForm::Form);
         match self.post(&found, &found.token_url, app, fields, body).await {
             Ok(response) => judge(response).await,
             Err(error) => TokenExchange::Failed(ExchangeFailure {
+                // Any later failure may have happened after the server received the refresh token.
                 outcome_unknown: !error.is_connect() && !error.is_builder(),
                 is_outage: error.is_connect(),
                 what: describe(&error).to_owned(),
@@ -295,6 +302,7 @@ impl TokenEndpoint {
                 fields.push(("client_id", app.id.expose()));
                 fields.push(("client_secret", app.secret.expose()));
             }
+            // A public client still identifies itself (RFC 6749, section 3.2.1).
             ClientAuth::None => fields.push(("client_id", app.id.expose())),
         }
         let (kind, body) = match body {
@@ -332,7 +340,7 @@ impl TokenEndpoint {
         Revocation::Revoked
     }
 
-    /// Fetches the issuer's metadata and reports what they lack for `wants`.
+    /// Fetches the issuer's metadata and reports the entries that are missing for `wants`.
     ///
     /// # Errors
     ///
@@ -408,6 +416,8 @@ async fn judge(mut response: reqwest::Response) -> TokenExchange {
     };
     let body = match body {
         Ok(body) => body,
+        // A client error means that the server rejected the request, so the token is not spent;
+        // with any other status that is uncertain.
         Err(what) => return failed(what.to_owned(), status.is_success() || status.is_server_error()),
     };
     if status.is_success() {
@@ -446,6 +456,8 @@ async fn judge_revocation(mut response: reqwest::Response) -> Option<String> {
 /// same error codes with other statuses.
 fn is_final(status: http::StatusCode, refusal: &TokenRefusal) -> bool {
     match refusal.about {
+        // Rate limits and timeouts are temporary. The grant must not be marked as ended, which
+        // would require a person.
         _ if !status.is_client_error() || matches!(status.as_u16(), 408 | 425 | 429) => false,
         RefusalAbout::Grant | RefusalAbout::Application => true,
         // RFC 6749, section 5.2, defines these statuses for errors. Others have other causes, such
@@ -462,6 +474,7 @@ fn is_passing(code: &str) -> bool {
 /// Parses a refusal from a JSON object. Other bodies, such as an intermediary's error page, are not
 /// refusals.
 fn refusal(status: http::StatusCode, body: &[u8]) -> Option<TokenRefusal> {
+    // Only a JSON object can be the server's own answer.
     let Ok(Value::Object(answer)) = serde_json::from_slice(body) else { return None };
     let code = answer.get("error").and_then(Value::as_str).filter(|code| is_code(code));
     let Some(code) = code else {
@@ -495,9 +508,12 @@ pub(super) fn is_code(text: &str) -> bool {
 fn tokens_of(body: &[u8]) -> Option<TokenAnswer> {
     let answer: Value = serde_json::from_slice(body).ok()?;
     let text = |name: &str| answer.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
+    // A token of another type, such as `mac`, must be used differently (RFC 6749, section 7.1).
     if text("token_type").is_some_and(|kind| !kind.eq_ignore_ascii_case("bearer")) {
         return None;
     }
+    // Checked here, while the refresh can still fail properly: later, a token that no header can
+    // carry would fail each call.
     let access = text("access_token").filter(|token| bearer(token).is_some())?;
     Some(TokenAnswer {
         access: access.into(),
