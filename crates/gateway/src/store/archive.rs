@@ -98,6 +98,7 @@ impl Store {
         for hashes in hashes.chunks(KEYS_PER_STATEMENT) {
             let mut arguments: Vec<Arg> =
                 args![owner.client.as_str(), owner.account.as_str(), archive].to_vec();
+            // A fixed number of placeholders keeps one prepared statement for all lengths of lists.
             let wanted = hashes.iter().chain(std::iter::repeat(hashes.last().unwrap_or(&[0; 32])));
             arguments.extend(wanted.take(KEYS_PER_STATEMENT).map(|hash| Arg::from(&hash[..])));
             for row in self.db.rows(FIND, &arguments).await? {

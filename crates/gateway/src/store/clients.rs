@@ -124,6 +124,7 @@ impl Store {
                 args![change],
             )
             .await?;
+        // Three statements for all clients instead of two more per client: a start reads thousands.
         let mut tokens_of: HashMap<String, Vec<TokenRow>> = HashMap::new();
         for row in &tokens {
             if let Some(token) = self.token(row)? {
@@ -211,10 +212,14 @@ impl Store {
             let (became, is_changed) = self.ensure_client(&mut tx, client).await?;
             changed.extend(is_changed.then_some(client.name));
             if became != Ensured::Done {
+                // A retired token is always rejected, while an unknown one may be forwarded to the
+                // old service. The tokens of a revoked client must not take that way.
                 retired += retire_unbound(&mut tx, &client.tokens).await?;
             }
             ensured.push(became);
         }
+        // Rolled back, so that a reload without changes does not increase the number that all
+        // gateways poll.
         if changed.is_empty() && retired == 0 {
             tx.undo().await;
             return Ok(ensured);
@@ -237,6 +242,8 @@ impl Store {
     ) -> Result<(Ensured, bool), StoreError> {
         let sql =
             "SELECT id, name, company, created_ms, revoked_ms, change, mac FROM clients WHERE name = $1";
+        // Read inside of the transaction: two gateways that start together would otherwise both
+        // insert.
         let Some(row) = tx.row(sql, args![wanted.name]).await? else {
             self.insert_client(tx, wanted).await?;
             return Ok((Ensured::Done, true));
@@ -320,6 +327,7 @@ impl Store {
         let mut tx = self.write().await?;
         tx.run(retire_tokens!("t.client = $1"), args![client]).await?;
         tx.run("DELETE FROM client_tokens WHERE client = $1", args![client]).await?;
+        // A pending authorization would give the revoked client a new grant.
         tx.run("DELETE FROM connect_states WHERE client = $1", args![client]).await?;
         tx.run("DELETE FROM resume_steps WHERE client = $1", args![client]).await?;
         archive::erase(&mut tx, client).await?;
@@ -375,6 +383,7 @@ impl Store {
                        + (SELECT COUNT(*) FROM resume_steps WHERE expires_ms <= $1) \
                        + (SELECT COUNT(*) FROM admin_sessions WHERE ends_ms <= $1) AS expired";
         let row = self.db.row(expired, args![now]).await?;
+        // A numbered write makes all gateways read again, so an idle sweep must not write.
         if row.map_or(Ok(0), |row| row.int("expired"))? == 0 {
             return Ok(0);
         }
@@ -385,6 +394,7 @@ impl Store {
             args![now, change],
         )
         .await?;
+        // Before the deletion, which removes the rows that it selects.
         tx.run(retire_tokens!("t.expires_ms <= $1"), args![now]).await?;
         let mut gone = tx.run("DELETE FROM client_tokens WHERE expires_ms <= $1", args![now]).await?;
         gone += tx.run("DELETE FROM connect_states WHERE expires_ms <= $1", args![now]).await?;
@@ -498,6 +508,7 @@ impl Store {
         };
         let parts = parts_of_client(&client.id, &client.name, client.company.as_deref(), client.revoked_ms);
         let mac = row.bytes_or_none("mac")?;
+        // Not an error: one modified row must not keep the other clients from being served.
         client.is_damaged = !self.hasher.is_row(HashOf::ClientRow, &parts, mac.as_deref());
         Ok(client)
     }

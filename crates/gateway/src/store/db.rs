@@ -205,6 +205,7 @@ impl Db {
         match first {
             // Another program has migrated the new database at the same time; its result is now
             // valid for this one too.
+            // Once only: an error that recurs has another cause and is returned.
             Err(MigrateError::ExecuteMigration(..) | MigrateError::Execute(_)) => self.migrate_once().await,
             other => other,
         }
@@ -278,6 +279,8 @@ impl Db {
     /// Opens a numbered writing transaction. It is rolled back unless committed.
     pub(super) async fn write(&self) -> Result<Tx, StoreError> {
         let mut tx = self.begin().await?;
+        // The first statement of every transaction, so that its row lock orders writers before they
+        // read. A later one could deadlock with a writer that already holds other rows.
         let bumped =
             tx.row("UPDATE change_counter SET value = value + 1 WHERE id = 1 RETURNING value", &[]).await?;
         tx.change =
@@ -289,6 +292,9 @@ impl Db {
     /// shared with other writers in the order of their keys, or two such transactions may deadlock.
     pub(super) async fn begin(&self) -> Result<Tx, StoreError> {
         let (connection, begin, outage) = match self {
+            // A deferred transaction takes the write lock with its first write. If another process
+            // has written since its first read, SQLite fails it with SQLITE_BUSY_SNAPSHOT, which no
+            // waiting resolves.
             Db::Sqlite { writer, .. } => (Either::Sqlite(writer.acquire().await?), "BEGIN IMMEDIATE", None),
             Db::Postgres { pool, outage } => {
                 let connection = outage.guard(async { Ok(pool.acquire().await?) }).await?;
@@ -325,6 +331,7 @@ impl Db {
     /// Frees disk space: releases the reserve and truncates SQLite's write-ahead log.
     pub(super) async fn make_room(&self) {
         let Db::Sqlite { writer, reserve, .. } = self else { return };
+        // Released before the checkpoint, which needs space itself.
         Reserve::release(reserve).await;
         // Best effort: the checkpoint needs space too, and a reader may block it.
         if let Err(error) = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)").execute(writer).await {
@@ -338,6 +345,8 @@ impl Db {
         let closing = async {
             match self {
                 Db::Sqlite { reader, writer, .. } => {
+                    // The writer first: the reader is then the last connection, whose close removes
+                    // the log.
                     writer.close().await;
                     reader.close().await;
                 }
@@ -430,6 +439,8 @@ impl Tx {
     /// Returns the wall time for leases in milliseconds since 1970: that of PostgreSQL, which
     /// gateways share, or else of `clock`.
     pub(super) async fn now_ms(&mut self, clock: &Clock) -> Result<i64, StoreError> {
+        // One machine has one clock. Gateways on several machines compare leases, so they must use
+        // the same clock, which only the database can provide.
         if let Either::Sqlite(_) = self.connection {
             return Ok(clock.unix_ms());
         }
@@ -457,6 +468,7 @@ impl Tx {
     /// Commits the transaction. After an error the outcome is unknown, so a caller that depends on
     /// it must read again.
     pub(super) async fn commit(mut self) -> Result<(), StoreError> {
+        // If this fails, `is_open` remains set and the connection is closed: its state is unknown.
         self.run("COMMIT", &[]).await?;
         self.is_open = false;
         Ok(())
@@ -501,6 +513,8 @@ async fn open_sqlite(file: PathBuf, create: bool) -> Result<Db, StoreError> {
             // Connections to a file need no renewal.
             .idle_timeout(None)
             .max_lifetime(None)
+            // The single writer connection is a queue within this process; its wait has the limit
+            // of the lock.
             .acquire_timeout(LOCK_WAIT)
     };
     let at_file = |error| at_file(&file, error);
@@ -522,6 +536,8 @@ fn at_file(file: &Path, error: sqlx::Error) -> StoreError {
 /// permissions to its auxiliary files.
 fn make_private_file(file: &Path) -> std::io::Result<()> {
     let mut options = std::fs::OpenOptions::new();
+    // Permissions are set with the creation: a later change would leave a moment in which others
+    // can open the file. `create_new` does not follow a symbolic link that was planted there.
     options.write(true).create_new(true);
     #[cfg(unix)]
     {
@@ -537,6 +553,7 @@ fn make_private_file(file: &Path) -> std::io::Result<()> {
 async fn open_postgres(url: &str) -> Result<Db, StoreError> {
     let lock_timeout = format!("{}ms", LOCK_WAIT.as_millis());
     let options = PgConnectOptions::from_str(url)
+        // The parser's own error may contain the password.
         .map_err(|_| StoreError::Url)?
         .options([("statement_timeout", STATEMENT_TIMEOUT), ("lock_timeout", &lock_timeout)]);
     let pool = PgPoolOptions::new()

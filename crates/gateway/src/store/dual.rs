@@ -72,6 +72,8 @@ impl Store {
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         for key in &batch.evidence {
+            // Read in the writing transaction, so that counts which another process adds are not
+            // overwritten.
             let before = summary_of(&mut tx, key).await?;
             let summary = merged(key, before.as_deref());
             tx.run(

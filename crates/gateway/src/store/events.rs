@@ -134,6 +134,8 @@ impl Store {
     pub(crate) async fn event_put(&self, new: &NewEvent<'_>, bounds: QueueBounds) -> Result<Put, StoreError> {
         let parts: [HashedValue<'_>; 2] = [new.receiver.into(), new.key.into()];
         let key = self.hasher.row(HashOf::EventKey, &parts);
+        // All reads below happen in the writing transaction: two copies of an event that arrive
+        // together would otherwise both be new.
         let mut tx = self.write().await?;
         let now = tx.now_ms(&self.clock).await?;
         let message = new.message.map(|message| {

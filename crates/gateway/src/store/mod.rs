@@ -227,6 +227,7 @@ impl Store {
         T: Send + 'static,
         F: Future<Output = Result<T, StoreError>> + Send + 'static,
     {
+        // A dropped caller does not cancel the task, so a transaction is never abandoned midway.
         let done = self.home.spawn(work(self.clone())).await;
         done.unwrap_or_else(|ended| Err(StoreError::Unavailable(ended.to_string())))
     }
@@ -238,6 +239,7 @@ impl Store {
     ///
     /// Another process has the role ([`StoreError::AlreadyServed`]), or the database fails.
     pub async fn take_gateway_role(&self) -> Result<GatewayRole, StoreError> {
+        // Before the first refresh: a damaged file could lose the tokens that it appears to accept.
         self.db.check_soundness().await?;
         let Some(file) = self.db.file() else { return Ok(GatewayRole { _lock: None }) };
         let mut name = file.as_os_str().to_owned();
@@ -248,6 +250,8 @@ impl Store {
         let lock = lock.and_then(for_owner_only).map_err(unavailable)?;
         // A gateway that is being replaced may take a moment to exit.
         for wait in ROLE_WAITS {
+            // A lock of the operating system is released with the process even after a crash. A
+            // successor would have to judge whether the owner of a row still runs.
             match lock.try_lock() {
                 Ok(()) => return Ok(GatewayRole { _lock: Some(Arc::new(lock)) }),
                 Err(std::fs::TryLockError::WouldBlock) => tokio::time::sleep(wait).await,
@@ -272,6 +276,8 @@ impl Store {
     /// values sealed with a key that another process has rotated out could never be opened again.
     async fn write(&self) -> Result<Tx, StoreError> {
         let newest = self.keys.newest().id().to_string();
+        // The check is part of the transaction: a rotation of keys cannot happen between it and the
+        // write.
         let mut tx = self.db.write().await?;
         match tx.row("SELECT id FROM sealing_keys WHERE id = $1", args![newest.as_str()]).await? {
             Some(_) => Ok(tx),

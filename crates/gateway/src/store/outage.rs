@@ -132,14 +132,14 @@ mod tests {
     fn a_database_that_is_back_is_noticed_soon_though_every_try_hangs() {
         let (mut state, begin) = (OutageState::default(), Instant::now());
         state.note(begin, begin, false);
-        // Connections to a host that is gone bring nothing, not even an error.
+        // Connections to a host that is gone return neither a response nor an error.
         let mut now = begin;
         for wait in [PAUSE, TRY, 2 * TRY, 4 * TRY, TRY_MAX, TRY_MAX] {
             assert!(!state.admits(now + wait - Duration::from_millis(1)), "{wait:?}");
             now += wait;
             assert!(state.admits(now), "{wait:?}");
         }
-        // It answers, and what hung since before fails afterwards.
+        // It answers, and the call that was pending since before fails afterwards.
         now += TRY_MAX;
         assert!(state.admits(now));
         state.note(now, now, true);

@@ -65,6 +65,9 @@ impl Store {
         let found = tx
             .row("SELECT change FROM phases WHERE side = $1 AND operation = $2", args![side, operation])
             .await?;
+        // The decision was based on the evidence of the period that `seen` started. If another
+        // gateway or an operator has changed the phase since, that evidence does not apply to the
+        // new one.
         if found.map(|row| row.int("change")).transpose()? != seen {
             tx.undo().await;
             return Ok(false);

@@ -72,6 +72,7 @@ impl Store {
         let now = tx.now_ms(&self.clock).await?;
         if let (true, Some(holder), Some(until)) =
             (self.is_shared(), row.text_or_none("lease_owner")?, row.int_or_none("lease_until_ms")?)
+            // A lease of this process itself remains from an attempt whose result was not stored.
             && holder != owner
             && until > now
         {
@@ -85,6 +86,7 @@ impl Store {
         )
         .await?;
         let refresh = grant.secrets.as_ref().ok().and_then(|secrets| secrets.refresh.as_ref());
+        // Only a hash: the intent needs to identify the token, not to contain it.
         let hash = refresh
             .map_or([0; 32], |token| self.hasher.hash(HashOf::RefreshToken, token.expose().as_bytes()));
         tx.run(
@@ -116,6 +118,8 @@ impl Store {
         self.write_for_sure(move || async move {
             let mut tx = self.write().await?;
             let grant = self.grant_row(&lock_row(&mut tx, key).await?)?;
+            // Only the generation that was spent may be succeeded. A revocation in the meantime
+            // erased the grant, and these tokens must not revive it.
             if grant.generation != generation || grant.state == GrantState::Unconnected {
                 tx.undo().await;
                 return Ok(Finish::Moved(grant));
@@ -168,6 +172,8 @@ impl Store {
         if client.map_or(Ok(None), |row| row.int_or_none("revoked_ms"))?.is_some() {
             return Err(StoreError::NoSuchClient(key.client.clone()));
         }
+        // A new generation, so that a refresh of the replaced tokens that is still running is
+        // discarded.
         self.put_tokens(&mut tx, key, before.int("generation")? + 1, tokens).await?;
         let grant = self.grant_row(&lock_row(&mut tx, key).await?)?;
         let entry = NewHistory { kind: "client connected", ..NewHistory::default() };
@@ -226,6 +232,8 @@ impl Store {
                 args![key.grant.as_str(), generation, state.name(), reason, self.clock.unix_ms(), change],
             )
             .await?;
+        // The state explains the outcome now, so the next refresh starts without a doubt about its
+        // token.
         if marked > 0 {
             tx.run("DELETE FROM refresh_intents WHERE grant_id = $1", args![key.grant.as_str()]).await?;
         }
