@@ -1,6 +1,6 @@
-//! The request context: the head of a request and what the outermost layer derives from it. It is
-//! immutable and reference-counted, because the outer layers need it after the request was
-//! consumed. Facts that layers find out later are in [`super::request`], by type; the
+//! The request context: the head of a request and the values that the outermost layer derives from
+//! it. It is immutable and reference-counted, because the outer layers need it after the request
+//! was consumed. Facts that layers find out later are in [`super::request`], by type; the
 //! [`super::record`] repeats those that are reported.
 
 use super::headers::is_form;

@@ -60,6 +60,8 @@ impl Forwarding {
             return address;
         }
         let lines: Vec<&str> = headers.get_all(FOR).iter().filter_map(|line| line.to_str().ok()).collect();
+        // From right to left: each proxy appends the address of its peer, so only the entries that
+        // trusted proxies appended are reliable.
         let mut said = lines.iter().rev().flat_map(|line| line.rsplit(',')).map(str::trim);
         while self.trusts(address) {
             let Some(before) = said.next().and_then(|said| said.parse::<IpAddr>().ok()) else { break };
@@ -77,6 +79,7 @@ impl Forwarding {
         match said {
             Some(said) if said.eq_ignore_ascii_case("https") => "https",
             Some(said) if said.eq_ignore_ascii_case("http") => "http",
+            // An unknown scheme in the field is ignored rather than copied into URLs.
             _ if peer.is_some_and(|peer| peer.is_tls) => "https",
             _ => "http",
         }
@@ -124,6 +127,7 @@ fn remove(headers: &mut HeaderMap, which: impl Fn(&HeaderName) -> bool) {
 /// Appends to a list field, joined into one line.
 fn append(headers: &mut HeaderMap, name: HeaderName, value: &str) {
     let lines = headers.get_all(&name).iter().filter_map(|line| line.to_str().ok());
+    // One line: some services read only the first line of a list field.
     let list = lines.chain([value]).collect::<Vec<_>>().join(", ");
     if let Ok(list) = HeaderValue::try_from(list) {
         headers.insert(name, list);

@@ -1,19 +1,19 @@
-//! Which header fields cross the gateway. Maps are built anew from what a policy lets through,
-//! never copied and then cleaned: a field that nobody thought of stays outside.
+//! Policies for header fields that pass through the gateway. Header maps are built from allowed
+//! fields, never copied and then filtered, so an unforeseen field is dropped.
 //!
-//! Two policies per direction. *Translated* messages let a short list through, because everything
-//! else described a message that no longer exists (lengths, codings, validators, ranges, cookies of
-//! the other side). `no-transform` is not heeded there: it binds those who pass a representation on
-//! (RFC 9110, section 7.7), while a translated answer is another resource's, made from the
-//! upstream's. *Forwarded* messages, to the old service while it lives, keep all but what belongs
-//! to one hop (RFC 9110, section 7.6.1).
+//! There are two policies per direction. *Translated* messages keep a short list, because all other
+//! fields describe a message that no longer exists (lengths, codings, validators, ranges, cookies
+//! of the other side). `no-transform` does not apply there: it binds intermediaries that forward a
+//! representation (RFC 9110, section 7.7), while a translated response represents another resource.
+//! *Forwarded* messages, to the old service until it is switched off, keep all fields except those
+//! of one hop (RFC 9110, section 7.6.1).
 
 use crate::telemetry::trace::{TRACEPARENT, TRACESTATE, TraceParent};
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
 use switchback_plan::{ANSWER_KEEPS, BodyFormat, CALL_KEEPS, Credential};
 
-/// The name under which this gateway signs Via, and by which it knows a request that comes back to
-/// it. Gateways that call one another need different ones; replicas of one gateway share theirs.
+/// The gateway's name in `Via`, by which it detects its own requests in a loop. Gateways that call
+/// each other need different names; replicas of one gateway share a name.
 #[derive(Clone, Debug)]
 pub struct Pseudonym {
     name: String,
@@ -23,7 +23,7 @@ pub struct Pseudonym {
 }
 
 impl Pseudonym {
-    /// `name` must be a token (RFC 9110, section 5.6.2); others are refused.
+    /// Returns `None` if `name` is not a token (RFC 9110, section 5.6.2).
     pub fn new(name: &str) -> Option<Pseudonym> {
         let is_token = !name.is_empty()
             && name.bytes().all(|b| b.is_ascii_alphanumeric() || b"!#$%&'*+-.^_`|~".contains(&b));
@@ -37,7 +37,7 @@ impl Pseudonym {
         })
     }
 
-    /// The Via member for a message received in this version.
+    /// Returns the `Via` member for a message received in this version.
     fn via(&self, version: Version) -> HeaderValue {
         match version {
             Version::HTTP_2 => self.via_2.clone(),
@@ -53,10 +53,12 @@ impl Default for Pseudonym {
     }
 }
 
-/// Whether a request went through this gateway before.
+/// Returns whether a request has passed through this gateway before.
 pub fn has_passed(headers: &HeaderMap, pseudonym: &Pseudonym) -> bool {
     let members = headers.get_all(header::VIA).iter().filter_map(|value| value.to_str().ok());
     members.flat_map(|value| value.split(',')).any(|member| {
+        // A member is the protocol version, then the name, then an optional comment (RFC 9110,
+        // section 7.6.3).
         member.split_whitespace().nth(1).is_some_and(|name| name.eq_ignore_ascii_case(&pseudonym.name))
     })
 }
@@ -74,16 +76,16 @@ const HOP_BY_HOP: [HeaderName; 9] = [
     header::PROXY_AUTHORIZATION,
 ];
 
-/// Fields that the gateway sets or withholds on purpose when it forwards a request.
+/// Fields that the gateway itself sets or removes in forwarded requests.
 const OUR_OWN: [HeaderName; 4] = [header::HOST, header::CONTENT_LENGTH, header::EXPECT, header::VIA];
 
-/// Whether a request tells services to take it for one with another method, as some do: what it
-/// would do is then not for its own method to say.
+/// Returns whether a request has a method override field, such as `X-HTTP-Method-Override`. Its
+/// method then does not determine its effect.
 pub fn names_other_method(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| name.as_str().starts_with("x-") && name.as_str().contains("method"))
 }
 
-/// The fields that a message's `Connection` lines name as belonging to its hop.
+/// Fields that the `Connection` lines of a message limit to one hop.
 struct Nominated<'a>(Vec<&'a str>);
 
 impl<'a> Nominated<'a> {
@@ -99,9 +101,9 @@ impl<'a> Nominated<'a> {
     }
 }
 
-/// Header fields of a translated call: few of the client's, then our own. The credential is added
-/// later, by the layer that owns it, so that nothing a client sends can take its place. There is
-/// room for `more` fields besides: to grow costs as much as all the rest.
+/// Builds the fields of a translated call: a few of the client's, then the gateway's own. The layer
+/// that owns the credential adds it later, so that no field of the client can replace it. The map
+/// has room for `more` further fields, because growing costs as much as building it.
 pub fn translated_request(
     from: &HeaderMap,
     version: Version,
@@ -119,13 +121,13 @@ pub fn translated_request(
         }
     }
     let nominated = Nominated::from_headers(from);
-    // Those kept, the four below, the host and the credential: maps of up to six take a good deal
-    // less memory.
+    // The copied fields, the four below, the host and the credential. Maps of up to six fields need
+    // considerably less memory.
     let mut to = HeaderMap::with_capacity(6 + kept.iter().flatten().count() + more);
     for (name, value) in CALL_KEEPS.iter().zip(kept) {
         if let Some(value) = value.filter(|_| !nominated.has(name)) {
             to.insert(name.clone(), value.clone());
-            // A field may come in several lines (RFC 9110, section 5.3); few do.
+            // A field may have several lines (RFC 9110, section 5.3), but few requests use that.
             if has_more {
                 for value in from.get_all(name).iter().skip(1) {
                     to.append(name.clone(), value.clone());
@@ -140,8 +142,8 @@ pub fn translated_request(
     to
 }
 
-/// Header fields of a request that is forwarded unchanged: all but those of the hop, and those that
-/// could forge them or our own, since some servers read `_` as `-`.
+/// Builds the fields of a forwarded request: all except those of the hop and those that could forge
+/// them or the gateway's own.
 pub fn forwarded_request(
     from: &HeaderMap,
     version: Version,
@@ -158,7 +160,8 @@ pub fn forwarded_request(
     }
     if takes_trailers(from) {
         to.insert(header::TE, HeaderValue::from_static("trailers"));
-        // It is for each hop to say (RFC 9110, section 10.1.4).
+        // `TE` applies to one hop, so each sender must name it in `Connection` (RFC 9110, section
+        // 10.1.4).
         to.insert(header::CONNECTION, HeaderValue::from_static("te"));
     }
     add_trace(from, &mut to, trace);
@@ -171,26 +174,27 @@ fn takes_trailers(headers: &HeaderMap) -> bool {
     lines.flat_map(|line| line.split(',')).any(|coding| coding.trim().eq_ignore_ascii_case("trailers"))
 }
 
-/// Whether a server that reads `_` as `-` would take a field for one that is not the client's to set.
+/// Returns whether a server that treats `_` as `-` would mistake a field for one that clients must
+/// not set.
 fn forges(name: &HeaderName) -> bool {
     let Some(dashed) = with_dashes(name) else { return false };
     let is_reserved = |reserved: &HeaderName| reserved.as_str() == dashed;
     HOP_BY_HOP.iter().any(is_reserved) || OUR_OWN.iter().any(is_reserved)
 }
 
-/// The name with `-` for `_`, where it has one.
+/// Returns the name with `-` for each `_`, or `None` if it has no `_`.
 fn with_dashes(name: &HeaderName) -> Option<String> {
     name.as_str().contains('_').then(|| name.as_str().replace('_', "-"))
 }
 
-/// Whether a body is an urlencoded form, by what its message says.
+/// Returns whether the content type of a message is an urlencoded form.
 pub(crate) fn is_form(headers: &HeaderMap) -> bool {
     let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     named.split(';').next().is_some_and(|essence| essence.trim().eq_ignore_ascii_case(BodyFormat::FORM))
 }
 
-/// Takes away the fields that a client's own credential is read from, and those that some servers
-/// would take for them.
+/// Removes the fields that a client's credential is read from, and those that some servers would
+/// mistake for them.
 pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
     let is_one = |name: &HeaderName| {
         let dashed = with_dashes(name);
@@ -200,15 +204,15 @@ pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
     found.into_iter().for_each(|name| drop(headers.remove(name)));
 }
 
-/// Header fields of a translated answer: few of the upstream's. Its caching rules are kept only
-/// where they restrict: what was cacheable by the other side's address and credential need not be
-/// by this one's.
+/// Builds the fields of a translated response: a few of the upstream's.
 pub fn translated_answer(from: &HeaderMap) -> HeaderMap {
-    // What is kept, and what is usually added later: `Vary`, the type, the request's name.
+    // Copied fields, and usually `Vary`, the content type and the request id.
     let mut to = HeaderMap::with_capacity(6);
     let nominated = Nominated::from_headers(from);
     // One pass over a handful of fields is less than a search for each that could be there.
     for (name, value) in from {
+        // Caching rules are copied only if they restrict caching. A response that was cacheable
+        // under the other side's URL and credential need not be cacheable under this one's.
         let is_kept = ANSWER_KEEPS.contains(name) && !nominated.has(name);
         if is_kept || (*name == header::CACHE_CONTROL && restricts_caching(value)) {
             to.append(name.clone(), value.clone());
@@ -223,9 +227,9 @@ fn restricts_caching(cache_control: &HeaderValue) -> bool {
     names(b"no-store") || names(b"no-cache") || names(b"private")
 }
 
-/// Whether a request wants its connection to go over to another protocol. Other versions of HTTP,
-/// and TLS, are none: what the gateway is there to see would then go by unseen (h2c), and clients
-/// that offer them can do without.
+/// Returns whether a request offers to switch protocols. Other versions of HTTP and TLS do not
+/// count: over h2c, requests would bypass the gateway's layers, and clients that offer them work
+/// without.
 pub fn wants_switch(headers: &HeaderMap, version: Version) -> bool {
     if version != Version::HTTP_11 || !headers.contains_key(header::UPGRADE) {
         return false;
@@ -235,12 +239,17 @@ pub fn wants_switch(headers: &HeaderMap, version: Version) -> bool {
     let is_other = |protocol: &str| {
         let name = protocol.split('/').next().unwrap_or_default();
         !name.is_empty()
+            // An upgrade to another version of HTTP would turn the connection into a tunnel that
+            // carries requests past authentication, limits and translation.
             && !["h2c", "h2", "h3", "http", "tls"].iter().any(|known| name.eq_ignore_ascii_case(known))
     };
+    // Without its name in `Connection`, an earlier hop has forwarded `Upgrade` by mistake (RFC
+    // 9110, section 7.8).
     Nominated::from_headers(headers).has(&header::UPGRADE) && protocols.all(is_other)
 }
 
-/// Has a forwarded request ask for the other protocol as the client's does; whether it does.
+/// Copies the client's request for another protocol to a forwarded request. Returns whether there
+/// is one.
 pub fn add_switch(from: &HeaderMap, version: Version, to: &mut HeaderMap) -> bool {
     let wants = wants_switch(from, version);
     if wants {
@@ -250,7 +259,7 @@ pub fn add_switch(from: &HeaderMap, version: Version, to: &mut HeaderMap) -> boo
     wants
 }
 
-/// The answer with which a connection goes over to another protocol says which.
+/// Sets the fields of a response that switches protocols.
 pub fn add_switched(from: &HeaderMap, to: &mut HeaderMap) {
     to.insert(header::CONNECTION, HeaderValue::from_static("upgrade"));
     add_protocols(from, to);
@@ -262,12 +271,12 @@ fn add_protocols(from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-/// How many hops are left to a request that says so.
+/// Returns the remaining hops of a request with `Max-Forwards`.
 pub fn forwards_left(headers: &HeaderMap) -> Option<u64> {
     headers.get(header::MAX_FORWARDS)?.to_str().ok()?.trim().parse().ok()
 }
 
-/// Whether an answer goes over to a protocol that was asked for, by their names and versions.
+/// Returns whether a response switches to a requested protocol, compared by name and version.
 pub fn switches_as_asked(asked: &HeaderMap, answered: &HeaderMap) -> bool {
     fn protocols(headers: &HeaderMap) -> impl Iterator<Item = &str> {
         let lines = headers.get_all(header::UPGRADE).iter().map(|value| value.to_str().unwrap_or_default());
@@ -275,23 +284,24 @@ pub fn switches_as_asked(asked: &HeaderMap, answered: &HeaderMap) -> bool {
     }
     let mut chosen = protocols(answered).peekable();
     let is_asked = |chosen: &str| protocols(asked).any(|asked| asked.eq_ignore_ascii_case(chosen));
+    // A server must not switch to a protocol that the client did not offer (RFC 9110, section 7.8).
     chosen.peek().is_some() && chosen.all(is_asked)
 }
 
-/// One hop less is left to a request that says how many there may be (RFC 9110, section 7.6.2).
+/// Decrements `Max-Forwards` (RFC 9110, section 7.6.2).
 pub fn count_down(headers: &mut HeaderMap) {
     if let Some(left) = forwards_left(headers) {
         headers.insert(header::MAX_FORWARDS, HeaderValue::from(left.saturating_sub(1)));
     }
 }
 
-/// Header fields of an answer that is forwarded unchanged: all but those of the hop, in their
-/// order. Content-Length is written anew from the body; of an answer to HEAD it stays, since there
-/// is no body to tell.
+/// Builds the fields of a forwarded response: all except those of the hop, in their order.
 pub fn forwarded_answer(from: &HeaderMap, is_head: bool) -> HeaderMap {
     let mut to = HeaderMap::with_capacity(from.len() + 2);
     let nominated = Nominated::from_headers(from);
     for (name, value) in from {
+        // The server derives Content-Length from the body. The response to HEAD has no body to
+        // derive it from, and its length describes that of a GET (RFC 9110, section 8.6).
         if is_end_to_end(name, &nominated) && (is_head || name != header::CONTENT_LENGTH) {
             to.append(name.clone(), value.clone());
         }
@@ -300,7 +310,7 @@ pub fn forwarded_answer(from: &HeaderMap, is_head: bool) -> HeaderMap {
 }
 
 fn is_end_to_end(name: &HeaderName, nominated: &Nominated<'_>) -> bool {
-    // Trailers go on with the bodies of what is forwarded, and so does what announces them.
+    // Trailers pass through with forwarded bodies, so the field that announces them does too.
     *name == header::TRAILER || (!HOP_BY_HOP.contains(name) && !nominated.has(name))
 }
 
@@ -309,7 +319,8 @@ fn add_trace(from: &HeaderMap, to: &mut HeaderMap, trace: TraceParent) {
     if !from.contains_key(TRACESTATE) {
         return;
     }
-    // Vendors' additions belong to the trace they came with, not to one that we began.
+    // Vendor entries belong to the trace that they arrived with. A new trace must not continue
+    // them.
     let is_theirs =
         from.get(TRACEPARENT).and_then(|value| TraceParent::parse(value.to_str().ok()?)).is_some();
     if is_theirs {
@@ -320,6 +331,7 @@ fn add_trace(from: &HeaderMap, to: &mut HeaderMap, trace: TraceParent) {
 }
 
 fn add_via(from: &HeaderMap, to: &mut HeaderMap, version: Version, pseudonym: &Pseudonym) {
+    // Earlier members stay, because each gateway of a loop searches all of them for its own name.
     for value in from.get_all(header::VIA) {
         to.append(header::VIA, value.clone());
     }
@@ -367,7 +379,7 @@ mod tests {
         ] {
             let own = [TRACEPARENT, header::VIA, header::TE, header::CONNECTION];
             let kept: Vec<_> = to.iter().filter(|(name, _)| !own.contains(name)).collect();
-            // With what announces the trailers, which go on with the body.
+            // Including the field that announces the trailers, which pass through with the body.
             assert_eq!(kept.len(), 3, "{to:?}");
             assert_eq!(to.get_all("x-stays").iter().collect::<Vec<_>>(), ["a", "b"]);
         }

@@ -1,4 +1,4 @@
-//! The language that a client is answered in, of those that the pack has texts in.
+//! Negotiates the language of responses among the languages of the pack.
 
 use http::{HeaderMap, header};
 use switchback_engine::translate;
@@ -8,7 +8,8 @@ use switchback_engine::translate;
 pub struct Language(pub usize);
 
 impl Language {
-    /// The one of `languages` that `Accept-Language` asks for; the first where it asks for none of them.
+    /// Returns the best match of `Accept-Language` among `languages`, or the first language if
+    /// there is no match.
     pub fn negotiate(headers: &HeaderMap, languages: &[String]) -> Language {
         let mut lines = headers.get_all(header::ACCEPT_LANGUAGE).iter().filter_map(|line| line.to_str().ok());
         let Some(first) = lines.next() else { return Language(0) };

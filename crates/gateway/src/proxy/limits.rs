@@ -120,7 +120,9 @@ impl Default for BodyLimits {
             held_bytes_max: 16 * 1024 * 1024,
             held_bytes_all_max: 256 * 1024 * 1024,
             whole_bytes_max: 64 * 1024,
+            // Without it, a syntax error in a value that the plan skips would reach the client.
             answer_check: Check::Grammar,
+            // Deflate compresses constant input by a factor of up to 1,032; only bombs come near it.
             decode_ratio_max: 500,
         }
     }
@@ -139,8 +141,9 @@ impl Default for UpstreamLimits {
             fields_max: 256,
             response_bytes_max: 1024 * 1024 * 1024,
             idle_max: 256,
-            // The shortest limit in common use is five seconds: a connection that both ends give up
-            // at the same moment costs a write that nobody may repeat.
+            // Servers commonly close idle connections after five seconds or more. If both sides close at
+            // the same moment, a write in transit fails and must not be repeated, so the gateway closes
+            // first.
             idle_timeout: Duration::from_secs(4),
         }
     }

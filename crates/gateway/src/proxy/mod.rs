@@ -1,11 +1,11 @@
-//! The data path: everything between a client's connection and the upstream's. `stack.rs` lists the
-//! layers, outermost first, each with the reason for its place. It never sees mapping text: only
-//! plans.
+//! The data path, from a client's connection to the upstream's. `stack.rs` lists the layers,
+//! outermost first, with the reason for each position. The data path sees compiled plans only,
+//! never mapping text.
 //!
-//! What is known about a request and what serves it is in the files here. The rooms build on it,
-//! and on one another only as listed: `layers` decide about a request before and after its answer;
-//! `compose` answers it by its plan; `calls` takes one call to an upstream; `upstream` has the
-//! connections; `dual` asks the other side too.
+//! The files of this folder describe a request and the program that serves it. Its modules build on
+//! them, and on each other only as follows: `layers` process a request before and after its
+//! response; `compose` executes its plan; `calls` sends one call to an upstream; `upstream` owns
+//! the connections; `dual` compares with the other side.
 
 pub(crate) mod concurrency;
 pub mod context;

@@ -1,17 +1,17 @@
-//! Who calls are made for.
+//! The origin of a call to an upstream.
 
-/// Who a call is made for: a client, or the shadow, which has connections and limits of its own and
-/// may change nothing.
+/// The origin of a call: a client, or the shadow, which has its own connections and limits and must
+/// not change any data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallOrigin {
-    /// Its answer is waited for by a client.
+    /// A client waits for the response.
     Client,
-    /// Nobody waits for it.
+    /// No client waits for the response.
     Shadow,
 }
 
 impl CallOrigin {
-    /// Label in metrics and traces: the role that an upstream has for such calls.
+    /// Returns the label in metrics and traces.
     pub fn name(self) -> &'static str {
         match self {
             CallOrigin::Client => "client",

@@ -1,5 +1,6 @@
-//! What the data path runs at one moment: the compiled pack and the fronts it serves. A reload
-//! makes a new program and swaps it in whole; requests in flight finish on the one they began with.
+//! The program of the data path: a compiled pack and the fronts at which it is served. A reload
+//! creates a new program and replaces the current one atomically. Requests in flight finish with
+//! the program that they started with.
 
 use super::error_form::ErrorForm;
 use super::language::Language;
@@ -20,10 +21,10 @@ use switchback_plan::{
     Credential, Pack, PerSide, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp,
 };
 
-/// The program that new requests get.
+/// The program of new requests.
 pub type CurrentProgram = Arc<ArcSwap<Program>>;
 
-/// A pack and how it is served. Immutable.
+/// A pack and its fronts. Immutable.
 #[derive(Debug)]
 pub struct Program {
     pack: Arc<Pack>,
@@ -33,84 +34,84 @@ pub struct Program {
     language_tags: Vec<HeaderValue>,
     settings: Arc<Settings>,
     values: Arc<Values>,
-    /// By side, route, and response of the pair: what its bodies stream through.
+    /// Programs that transcode response bodies, by side, route, and response of the pair.
     transcoders: PerSide<Vec<Vec<Arc<stream::Program>>>>,
-    /// By side: what its answers depend on besides the address.
+    /// By side: the `Vary` value of its responses.
     vary: PerSide<Option<HeaderValue>>,
-    /// By side: the field that a token is sent in.
+    /// By side: the place of the token in a call.
     token_places: PerSide<Option<Arc<TokenPlace>>>,
     call_headers: PerSide<HeaderMap>,
-    /// How events reach receivers, where somebody receives some.
+    /// Delivery of events, if the pack has receivers.
     events: Option<ServedEvents>,
-    /// What traces are recorded with, if they are.
+    /// Recorder of traces, if they are on.
     traces: Option<Arc<Traces>>,
 }
 
-/// A path prefix at which clients speak one side.
+/// A path prefix at which one side is served.
 #[derive(Debug)]
 pub struct Front {
-    /// Begins with `/`, does not end with one; empty for the root.
+    /// Starts with `/` and has no trailing slash; empty for the root.
     pub prefix: String,
-    /// The side that clients speak here.
+    /// The side that is served.
     pub serves: SideId,
     /// Finds the routes of the served side.
     pub router: Router,
-    /// The service of the other side, which translated calls go to.
+    /// The service of the other side, which receives translated calls.
     pub backend: SideUpstreams,
-    /// The service of the served side itself, while it lives.
+    /// The service of the served side itself, until it is switched off.
     pub own: Option<SideUpstreams>,
-    /// What becomes of what nobody here knows while that service lives.
+    /// Policy for unknown calls and clients while that service exists.
     pub unknown: UnknownClientPolicy,
-    /// What the shadow asks; none where there is no shadow.
+    /// Upstreams of the shadow. `None`: no comparisons.
     pub beside: Option<Arc<ShadowUpstreams>>,
-    /// Fields that every answer of this front carries: `Deprecation`, `Sunset`, `Link`.
+    /// Fields of every response of this front: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
-    /// In which phase each route is; changes while it is served.
+    /// The phase of each route; changes at runtime.
     pub phases: Arc<OperationTable>,
 }
 
-/// What becomes of calls that no contract has, and of clients that nobody enrolled, while a front's
-/// own service lives.
+/// Policy for calls that match no contract, and for clients that are not enrolled, while the
+/// front's own service exists.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum UnknownClientPolicy {
-    /// They are refused, as they are when that service is gone.
+    /// Rejects them, as after the end of that service.
     Refuse,
-    /// They are that service's to judge; clients that nobody enrolled only where it answers the
-    /// operation anyway.
+    /// Forwards them to that service. Calls of known operations by unknown clients are forwarded
+    /// only while that service answers the operation anyway.
     #[default]
     Forward,
-    /// The same, and what clients call that nobody enrolled is never translated.
+    /// Forwards them in any phase: calls of unknown clients are never translated.
     ForwardAll,
 }
 
-/// Which side's events receivers get, and what comparing both needs to know.
+/// The side whose events receivers get, and the rules for comparing both sides' events.
 #[derive(Clone, Debug)]
 pub struct ServedEvents {
-    /// In which phase each event is; changes while it is served.
+    /// The phase of each event; changes at runtime.
     pub phases: Arc<OperationTable>,
-    /// Declared noise, by which two events are compared.
+    /// Declared noise for comparisons of two events.
     pub knowledge: Arc<Knowledge>,
 }
 
-/// The two services of a front once more, with connections and limits of the shadow's own, and what
-/// comparing needs to know.
+/// The two services of a front for the shadow, with separate connections and limits, and the rules
+/// of comparisons.
 #[derive(Debug)]
 pub struct ShadowUpstreams {
     /// The service of the other side.
     pub backend: SideUpstreams,
-    /// The service of the served side, while it lives.
+    /// The service of the served side, until it is switched off.
     pub own: Option<SideUpstreams>,
-    /// Contracts and declared noise, by which two answers are compared.
+    /// Contracts and declared noise for comparisons of two responses.
     pub knowledge: Arc<Knowledge>,
 }
 
 impl Front {
-    /// The service that is asked about what nobody here knows.
+    /// Returns the service that receives unknown calls.
     pub fn asked_about_strangers(&self) -> Option<&SideUpstreams> {
         self.own.as_ref().filter(|_| self.unknown != UnknownClientPolicy::Refuse)
     }
 
-    /// Where translated calls go.
+    /// Returns the upstreams of translated calls.
     pub(super) fn upstreams_for(&self, origin: CallOrigin) -> Option<&SideUpstreams> {
         match origin {
             CallOrigin::Client => Some(&self.backend),
@@ -118,15 +119,17 @@ impl Front {
         }
     }
 
-    /// Who answers a route, and who is asked beside.
+    /// Returns the phase of a route.
     pub fn phase(&self, route: RouteId) -> Phase {
         self.phases.phase(usize::from(route.0))
     }
 }
 
 impl Program {
-    /// `settings` are the operator's values for what the pack reads of the configuration.
+    /// Creates a program. `settings` are the operator's values for the settings of the pack.
     pub fn new(pack: Arc<Pack>, settings: Arc<Settings>, mut fronts: Vec<Front>) -> Program {
+        // The first match wins in `front`, and one prefix may contain another, such as the root
+        // and `/v2`.
         fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.len()));
         let errors = SideId::BOTH.map(|side| ErrorForm::new(&pack, side));
         let language_tags = pack.languages.iter().filter_map(|tag| HeaderValue::from_str(tag).ok()).collect();
@@ -154,131 +157,134 @@ impl Program {
         }
     }
 
-    /// The same program, by which events are delivered so.
+    /// Returns the program with this delivery of events.
     #[must_use]
     pub fn delivering(self, events: Option<ServedEvents>) -> Program {
         Program { events, ..self }
     }
 
-    /// Whether the own service of a side's front was not reached for so long that it counts as
-    /// gone, or is none.
+    /// Returns whether the own service of a side's front does not exist or has been unreachable for
+    /// so long that it counts as gone.
     pub fn is_own_service_gone(&self, serves: SideId) -> bool {
         let own =
             self.fronts.iter().filter(|front| front.serves == serves).find_map(|front| front.own.as_ref());
         own.is_none_or(|own| own.main().is_gone())
     }
 
-    /// Whether requests of a client can be forwarded to the service of the side that they speak. A
-    /// grant that nobody has connected yet is nothing to go out with.
+    /// Returns whether requests of a client can be forwarded to the service of the served side. A
+    /// grant that was never connected has no token to forward with.
     pub fn may_forward(&self, client: &Client, serves: SideId) -> bool {
         serves == SideId::OLD
             || client.fixed_token(&self.side(serves).name).is_some()
             || client.grant.state() != GrantState::Unconnected
     }
 
-    /// How events reach receivers.
+    /// Returns the delivery of events.
     pub fn events(&self) -> Option<&ServedEvents> {
         self.events.as_ref()
     }
 
-    /// The same program, whose requests are recorded so.
+    /// Returns the program with this recorder of traces.
     #[must_use]
     pub fn with_traces(self, traces: Option<Arc<Traces>>) -> Program {
         Program { traces, ..self }
     }
 
-    /// What traces are recorded with.
+    /// Returns the recorder of traces.
     pub fn traces(&self) -> Option<&Arc<Traces>> {
         self.traces.as_ref()
     }
 
-    /// The pack that all fronts are served by.
+    /// Returns the pack of all fronts.
     pub fn pack(&self) -> &Arc<Pack> {
         &self.pack
     }
 
-    /// What the pack reads of the operator's configuration.
+    /// Returns the operator's values for the settings of the pack.
     pub fn settings(&self) -> &Arc<Settings> {
         &self.settings
     }
 
-    /// The same, as streams take it.
+    /// Returns these values in the form that streams read.
     pub fn values(&self) -> &Arc<Values> {
         &self.values
     }
 
-    /// What the bodies of a pair's response stream through; `response` is its index in
+    /// Returns the program that transcodes a response body; `response` is its index in
     /// [`switchback_plan::Pair::responses`].
     pub fn transcoder(&self, serves: SideId, route: RouteId, response: usize) -> Arc<stream::Program> {
         Arc::clone(&self.transcoders[serves][route][response])
     }
 
-    /// The `Vary` of answers to a side's clients.
+    /// Returns the `Vary` value of responses to a side's clients.
     pub fn vary(&self, side: SideId) -> Option<&HeaderValue> {
         self.vary[side].as_ref()
     }
 
-    /// The pack's languages, the default first.
+    /// Returns the pack's languages, the default first.
     pub fn languages(&self) -> &[String] {
         &self.pack.languages
     }
 
-    /// What `Content-Language` says for this language; none where the pack has no such language.
+    /// Returns the `Content-Language` value of a language, or `None` if the pack does not have it.
     pub fn language_tag(&self, language: Language) -> Option<&HeaderValue> {
         self.language_tags.get(language.0)
     }
 
-    /// A route of the direction that serves a side.
+    /// Returns a route of the direction that serves a side.
     pub fn route(&self, serves: SideId, route: RouteId) -> &Route {
         &self.pack.directions[serves].routes[route]
     }
 
-    /// A side of the pack.
+    /// Returns a side of the pack.
     pub fn side(&self, side: SideId) -> &Side {
         &self.pack.sides[side]
     }
 
-    /// How a side carries its credential.
+    /// Returns how calls of a side carry their credential.
     pub fn credential(&self, side: SideId) -> &Credential {
         &self.side(side).credential
     }
 
-    /// Where a side's calls carry their credential; none when the pack names what is no field.
+    /// Returns the place of the token in a side's calls. `None`: the pack names no valid header.
     pub fn token_place(&self, side: SideId) -> Option<&Arc<TokenPlace>> {
         self.token_places[side].as_ref()
     }
 
-    /// The fields that every call to a side carries besides.
+    /// Returns the fixed fields of every call to a side.
     pub fn call_headers(&self, side: SideId) -> &HeaderMap {
         &self.call_headers[side]
     }
 
-    /// How errors look to clients of a side.
+    /// Returns the form of errors for clients of a side.
     pub(crate) fn errors(&self, serves: SideId) -> &ErrorForm {
         &self.errors[serves]
     }
 
-    /// The front that a path belongs to, and the rest of the path after its prefix, beginning with `/`.
+    /// Returns the front of a path, and the rest of the path after the prefix, starting with `/`.
     pub fn front<'p>(&self, path: &'p str) -> Option<(&Arc<Front>, &'p str)> {
         self.fronts.iter().find_map(|front| {
             let rest = path.strip_prefix(&front.prefix)?;
+            // The prefix must match complete segments: `/v2` is no prefix of `/v20`.
             rest.starts_with('/').then_some((front, rest))
         })
     }
 
-    /// The front whose prefix is this very path: no operation lies there.
+    /// Returns the front whose prefix equals this path; no operation has such a path.
     pub fn front_at(&self, path: &str) -> Option<&Arc<Front>> {
         self.fronts.iter().find(|front| front.prefix == path)
     }
 }
 
-/// Answers differ by language and by who asks; a cache that looked at the address alone would mix clients.
+/// Returns the fields that responses depend on: language and credential.
 fn vary(credential: &Credential) -> Option<HeaderValue> {
+    // A cache keyed by the URL alone would serve one client's response to another (RFC 9110,
+    // section 12.5.5).
     let names = std::iter::once("accept-language").chain(credential.read_headers());
     HeaderValue::try_from(names.collect::<Vec<_>>().join(", ")).ok()
 }
 
-/// What is no field was refused by the pack's compiler.
+/// Parses the fixed fields of a side's calls. The compiler has rejected invalid ones.
 fn call_headers(credential: &Credential) -> HeaderMap {
     let parsed = credential.headers.iter().filter_map(|(name, value)| {
         Some((name.parse::<HeaderName>().ok()?, HeaderValue::from_str(value).ok()?))
@@ -286,8 +292,8 @@ fn call_headers(credential: &Credential) -> HeaderMap {
     parsed.collect()
 }
 
-/// One per response of a pair; those without a plan of their own stand for themselves and are never
-/// asked for.
+/// Compiles a transcoder per response of a pair. Responses without a plan get a placeholder that is
+/// never used, so that indices match.
 fn transcoders(route: &Route) -> Vec<Arc<stream::Program>> {
     let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
     let op = |body: &ResponseBody| match body {

@@ -1,6 +1,6 @@
-//! Requests on their way inward: each layer hands on a type that proves what it has found out, so
-//! that layers in a wrong order do not compile. [`Request`] is identified, [`Routed`] has a front,
-//! [`Authenticated`] has a sender; [`KnownRequest`] is what plans and comparisons work with.
+//! Requests on their way inward: each layer hands on a type that proves its findings, so that
+//! layers in a wrong order do not compile. [`Request`] is identified, [`Routed`] has a front,
+//! [`Authenticated`] has a sender; plans and comparisons work with [`KnownRequest`].
 
 use super::context::RequestContext;
 use super::program::Front;
@@ -16,7 +16,7 @@ use switchback_plan::{Effect, HostId, Route, RouteId};
 /// A request with its context. Layers pass it on more often than they read it, so it is small.
 #[derive(Debug)]
 pub struct Request {
-    /// The head of the request and what is derived from it.
+    /// The head of the request and its derived values.
     pub context: Arc<RequestContext>,
     /// Read once, as it arrives; no layer buffers it without a limit.
     pub body: Body,
@@ -205,7 +205,7 @@ impl KnownRequest {
     }
 }
 
-/// A request that goes unchanged to the front's own service.
+/// A request that is forwarded unchanged to the front's own service.
 pub(crate) struct ForwardedRequest {
     pub context: Arc<RequestContext>,
     pub front: Arc<Front>,

@@ -1,6 +1,6 @@
-//! The service of a side: one upstream, and those of the hosts that the pack names besides. Which
-//! of them a call goes to the compiler has settled; what is meant for a host goes to no other, with
-//! the token that it carries.
+//! The service of a side: its main upstream and one per host that the pack names. The compiler
+//! assigns a host to each call. A call for one host is never sent to another, because it carries a
+//! token.
 
 use super::upstream::Upstream;
 use std::sync::Arc;
@@ -10,23 +10,23 @@ use switchback_plan::HostId;
 #[derive(Clone, Debug)]
 pub struct SideUpstreams {
     main: Arc<Upstream>,
-    /// In the order of their [`HostId`]s; none where the main one answers for all.
+    /// In the order of their [`HostId`]s. `None`: the main upstream answers for all hosts.
     hosts: Option<Arc<[Arc<Upstream>]>>,
 }
 
 impl SideUpstreams {
-    /// A service at its own address, and at those of its hosts, in the order of
+    /// Creates the service of a side with its own address and those of its hosts, in the order of
     /// [`switchback_plan::Side::hosts`].
     pub fn new(main: Arc<Upstream>, hosts: impl Into<Arc<[Arc<Upstream>]>>) -> SideUpstreams {
         SideUpstreams { main, hosts: Some(hosts.into()) }
     }
 
-    /// A service that answers for all hosts of its side.
+    /// Creates a service that answers for all hosts of its side.
     pub(crate) fn of_all(main: Arc<Upstream>) -> SideUpstreams {
         SideUpstreams { main, hosts: None }
     }
 
-    /// The upstream that answers for a host; none for one that has no address.
+    /// Returns the upstream for a host, or `None` if the host has no address.
     pub(super) fn at(&self, host: HostId) -> Option<&Arc<Upstream>> {
         match (host.place(), &self.hosts) {
             (None, _) | (Some(_), None) => Some(&self.main),
@@ -34,12 +34,12 @@ impl SideUpstreams {
         }
     }
 
-    /// The upstream at the side's own address.
+    /// Returns the upstream at the side's own address.
     pub fn main(&self) -> &Arc<Upstream> {
         &self.main
     }
 
-    /// Whether this upstream is one of its own.
+    /// Returns whether `upstream` is one of this side's.
     pub(super) fn has(&self, upstream: &Arc<Upstream>) -> bool {
         let hosts = self.hosts.iter().flat_map(|hosts| hosts.iter());
         std::iter::once(&self.main).chain(hosts).any(|own| Arc::ptr_eq(own, upstream))

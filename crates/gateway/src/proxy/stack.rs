@@ -1,6 +1,6 @@
-//! The whole data path, outermost layer first, with the reason for each place. Requests go down the
-//! list, answers come back up. Construct it here and nowhere else. The layers of single calls,
-//! below translation, are in `calls/stack.rs`.
+//! All layers of the data path, outermost first, with the reason for each position. Requests pass
+//! down the list, responses back up. The stack is constructed here only. `calls/stack.rs` has the
+//! layers of single calls, below translation.
 
 use super::calls::retry::Budget;
 use super::calls::stack::Calls;
@@ -44,30 +44,31 @@ use tower::layer::layer_fn;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Layer, Service, ServiceBuilder};
 
-/// What the stack is made of. All parts are shared; cloning is cheap.
+/// The parts of the stack. All of them are shared, so cloning is cheap.
 #[derive(Clone)]
 pub struct StackParts {
-    /// What is served; swapped by a reload.
+    /// The current program; a reload replaces it.
     pub program: CurrentProgram,
-    /// Clients and their grants.
+    /// Clients and grants.
     pub tokens: Tokens,
-    /// The bounds of the data path: bytes, counts and times.
+    /// Limits of the data path.
     pub limits: Arc<Limits>,
-    /// What the process may have.
+    /// Memory budget of the process.
     pub memory: Memory,
-    /// Our name in Via.
+    /// Name of this gateway in `Via`.
     pub pseudonym: Pseudonym,
-    /// What forwarded requests say of the way they came.
+    /// Policy for `X-Forwarded-*` and `Forwarded` in forwarded requests.
     pub forwarding: Forwarding,
-    /// How many retries there may be.
+    /// Retry budget of client calls.
     pub retries: Budget,
-    /// Where half-done work is remembered.
+    /// Stores the completed steps of interrupted work.
     pub store: Store,
-    /// Wall and monotonic time of all layers.
+    /// Wall and monotonic time.
     pub clock: Clock,
-    /// Requests with effects that go on without their client: to be waited for before the program ends.
+    /// Requests with effects that continue after their client disconnected. A shutdown waits for
+    /// them.
     pub detached: TaskTracker,
-    /// Where captures of traffic are opened.
+    /// Opens captures of traffic.
     pub tap: Tap,
     /// The parts that compare the sides and retire the old one.
     pub migration: MigrationParts,
@@ -76,29 +77,30 @@ pub struct StackParts {
 /// The parts of the stack that compare the sides and retire the old one.
 #[derive(Clone)]
 pub struct MigrationParts {
-    /// What asks the side that does not answer.
+    /// Compares responses with those of the other side.
     pub shadow: Shadow,
-    /// What is called that nobody here knows.
+    /// Calls with an unknown operation, client or parameter.
     pub unknown: UnknownCalls,
-    /// Who still calls what.
+    /// Usage of each operation by client.
     pub usage: Usage,
-    /// What is switched off for a while, and for whom a side has ended.
+    /// Brownouts and sunset dates.
     pub retirement: Retirement,
 }
 
-/// Everything from a client's request to its answer. Connections work on clones of it, which share
-/// all limits.
+/// Builds the stack, from a client's request to its response. Each connection uses a clone; clones
+/// share all limits.
 pub fn stack(parts: StackParts) -> impl RequestService {
     outer_layers(&parts, inner_layers(&parts))
 }
 
-/// What [`stack_with`] puts the layers of others around.
+/// The inner service that [`stack_with`] wraps with a custom layer.
 pub type Within = BoxCloneSyncService<Request, Response, GatewayError>;
 
-/// The same with a layer of someone else's in it, outside of all that decides: what it refuses is
-/// answered in the pack's form, logged and counted. What it fails with may be a [`GatewayError`],
-/// or any error, which is answered as one of the gateway's own; an overload of tower's `LoadShed`
-/// is answered as ours are. Requests cost a box more than without it.
+/// Builds the stack with a custom layer outside of all layers that decide about a request. Its
+/// rejections are answered in the pack's form, logged and counted. It may fail with a
+/// [`GatewayError`] or with any other error, which is answered as an internal one; an overload
+/// error of tower's `LoadShed` is answered like the gateway's own. Each request costs one more
+/// allocation than without a custom layer.
 pub fn stack_with<L>(parts: StackParts, own: L) -> impl RequestService
 where
     L: Layer<Within>,
@@ -111,7 +113,8 @@ where
     outer_layers(&parts, own.layer(BoxCloneSyncService::new(inner_layers(&parts))))
 }
 
-/// The layers that see every request, whatever becomes of it: above, there are only answers.
+/// Adds the layers that see every request, even rejected ones. Above `Rescue` there are only
+/// responses.
 fn outer_layers<S>(parts: &StackParts, inner: S) -> impl RequestService + use<S>
 where
     S: Service<Request, Response = Response, Error: Into<BoxError>, Future: Send + 'static>
@@ -124,19 +127,20 @@ where
     ServiceBuilder::new()
         // First, because everything below is logged and timed under the name and the clock given here.
         .layer(layer(identify))
-        // Outside of all that changes an answer, so that a capture holds what the client saw.
+        // Outside of every layer that changes a response, so that a capture records the response as
+        // the client received it.
         .layer(layer(RecordLayer { tap: parts.tap.clone() }))
-        // Outside of all that decides, so that no request goes unreported, with the status that the
-        // client got.
+        // Outside of every layer that rejects requests, so that each request is reported, with the
+        // status that the client received.
         .layer(layer(ReportLayer::new(parts.migration.usage.clone())))
-        // Above rescue, so that errors carry the announcements of their front too.
+        // Above rescue, so that error responses include the announcements of their front.
         .layer(layer(Announce))
-        // Below here layers fail with an error; above it there are only answers.
+        // Layers below return errors; this one converts them, so layers above see only responses.
         .layer(layer_fn(Rescue::new))
         .service(inner)
 }
 
-/// The layers that decide, down to who answers.
+/// Builds the layers that decide about a request, down to the choice of the version that answers.
 fn inner_layers(
     parts: &StackParts,
 ) -> impl Service<Request, Response = Response, Error = GatewayError, Future: Send + 'static>
@@ -166,32 +170,35 @@ fn inner_layers(
         pseudonym: pseudonym.clone(),
     };
     ServiceBuilder::new()
-        // Before anything costs: what no intermediary may accept is refused for free.
+        // First, because it needs only the head: requests that an intermediary must not accept are
+        // rejected before they take a permit.
         .layer(layer(validate))
-        // Before work begins, so that a flood is turned away cheaply.
+        // Before any layer that looks up, buffers or waits, so that excess requests are cheap to
+        // reject.
         .layer(layer(LimitLayer::new(requests.in_flight_max)))
-        // Around all that can wait.
+        // Around every layer that can wait, so that the time limit includes all of them.
         .layer(layer_fn(move |inner| Timeout { inner, total: requests.total_timeout }))
         // Before authentication, because how a token is carried depends on the front.
         .layer(layer(RouteLayer))
         // Before authentication, which may have to look for a token in a body.
         .layer(layer_fn(move |inner| FormToken { inner, memory: memory.clone() }))
-        // Before anything is done on behalf of someone.
+        // Before every layer that acts for a client or counts against its limits.
         .layer(layer(Authenticate { tokens: parts.tokens.clone() }))
-        // As soon as it is known whose side may have ended, and before that costs anything more.
+        // Directly after the client is known, so that calls to a retired side use no further
+        // resources.
         .layer(layer(Retire { retirement: migration.retirement.clone() }))
-        // As soon as it is known whose share to count against.
+        // After authentication, because the limit is per client.
         .layer(layer(LimitLayer::per_client(requests.client_in_flight_max)))
-        // What is compared in a dual run is what the client would have seen: so the choice of who
-        // answers sits above translation.
+        // Above translation, because a dual run compares the responses as clients receive them.
         .service(Phased::new(composer, dual, migration.unknown.clone()))
 }
 
-/// The same composition for the shadow, with memory and calls of its own.
+/// Builds the composition of the shadow, with its own memory and calls.
 fn dual(composer: &Composer, shadow: Shadow, memory: &Memory) -> Dual {
     let composer = Composer {
-        // A budget of its own: what the shadow repeats must not keep a client's call from being repeated.
+        // A separate retry budget: retries of the shadow must not use up those of clients.
         calls: Calls::of_shadow(Budget::default()),
+        // A separate part of the memory: queued comparisons must not cause 503 responses to clients.
         memory: memory.part(shadow.settings().queue_bytes),
         origin: CallOrigin::Shadow,
         ..composer.clone()

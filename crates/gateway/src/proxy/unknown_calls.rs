@@ -1,12 +1,11 @@
-//! What clients call that nobody here knows, for the operator: it is the to-do list of a migration.
-//! Counted by method and path as logs show it, and the newest kept, each with how often it came,
-//! from whom, and when.
+//! Counts calls that match no operation, client or parameter of the pack: the operator's to-do list
+//! of a migration. They are counted by method and by path as logged. The most recent ones are
+//! listed with their clients, counts and times.
 //!
-//! Decision to know: paths are those of the access log, with what no contract names masked, because
-//! clients write tokens into paths. Only of a path that the front's own service answers with a
-//! success, the first and the third segment are shown where they are plain words: they name
-//! collections. All of it is bounded, whatever is called; none of it is on the way of calls of
-//! which all is known.
+//! Decision to know: paths are logged as in the access log, with segments that no contract names
+//! masked, because clients write tokens into paths. If the front's own service answers a path with
+//! success, its first and third segments are shown where they are plain words, since they name
+//! collections. Memory is bounded for any traffic, and known calls do not pass through here.
 
 use super::context::RequestContext;
 use super::facts::RequestFacts;
@@ -19,18 +18,18 @@ use serde::Serialize;
 use std::collections::HashSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-/// Unknown calls that are listed, the newest.
+/// Maximum number of listed calls; older ones are dropped.
 pub const UNKNOWN_CALLS_MAX: usize = 50;
-/// Different calls that are counted apart.
+/// Maximum number of separate labels; it bounds the cardinality of the metric.
 const COUNTED_MAX: usize = 200;
-/// Segments of a path below its front that calls are counted by.
+/// Path segments below the front that a label contains.
 const SEGMENTS_MAX: usize = 3;
 /// Maximum length in bytes of a listed parameter name. A longer name may be a token.
 const NAME_BYTES_MAX: usize = 24;
-/// What all others are counted as.
+/// Label of all further calls.
 const OTHERS: &str = "other";
 
-/// The unknown calls of a gateway. Clones are one list.
+/// The unknown calls of a gateway. Clones share one list.
 #[derive(Clone, Debug)]
 pub struct UnknownCalls {
     clock: Clock,
@@ -44,20 +43,20 @@ struct SeenCalls {
     counted: HashSet<(&'static str, String)>,
 }
 
-/// Calls that look alike.
+/// Calls with the same client, method, path and side.
 #[derive(Clone, Debug, Serialize)]
 pub struct UnknownCall {
-    /// The name of the side that the front speaks, such as `v2`.
+    /// The name of the side that the front serves, such as `v2`.
     pub side: String,
-    /// The method; `other` where it is none of HTTP's usual ones.
+    /// The method, or `other` if it is not a registered one.
     pub method: &'static str,
-    /// As the access log shows it, with the name of a collection that the front's own service answers.
+    /// The path as the access log shows it, including names of collections that the front's own
+    /// service answers.
     pub path: String,
-    /// The client's enrolled name; empty where nobody enrolled it.
+    /// The name of the client, or empty if it is not enrolled.
     pub client: String,
-    /// What is not known of them: `path`, `method`, `spelling`, `media_type`, `client` or
-    /// `parameter`: the operation declares no query parameter of that name, which stands after the
-    /// path.
+    /// The unknown part: `path`, `method`, `spelling`, `media_type`, `client` or `parameter`. For
+    /// `parameter` the operation declares no query parameter of that name, and `path` contains it.
     pub unknown: &'static str,
     /// Calls since `first`.
     pub count: u64,
@@ -69,28 +68,29 @@ pub struct UnknownCall {
 }
 
 impl UnknownCalls {
-    /// Counts nothing yet. `clock` says when calls came.
+    /// Creates an empty list. `clock` provides the times of calls.
     pub fn new(clock: Clock) -> UnknownCalls {
         UnknownCalls { clock, seen: Arc::default() }
     }
 
-    /// The newest, newest first.
+    /// Returns the listed calls, newest first.
     pub fn newest(&self) -> Vec<UnknownCall> {
         self.lock_seen().newest.iter().rev().cloned().collect()
     }
 
-    /// Notes a request of which something is not known, once the front's own service has answered
-    /// it with `status`, or not at all.
+    /// Records a request with an unknown part after the front's own service answered it with
+    /// `status`. `None`: it did not answer.
     pub(crate) fn note(&self, context: &RequestContext, unknown: Unknown, status: Option<StatusCode>) {
         let facts = context.facts();
         let path = called_path(&facts, status);
         self.note_call(&facts, unknown.name(), &path, path.clone());
     }
 
-    /// Notes a query parameter that a known operation does not declare: a plan drops it, so that
-    /// its client may be answered something else than it asks for.
+    /// Records a query parameter that a known operation does not declare. A plan drops it, so the
+    /// response may differ from the one that the client expects.
     pub(crate) fn note_parameter(&self, context: &RequestContext, name: &str, has_value: bool) {
-        // Clients write tokens anywhere; these have digits, or are long. What has no value may be one itself.
+        // Clients write tokens anywhere. Names with digits and long names may be tokens, and so may
+        // a name without a value.
         let is_plain = |c: char| c.is_ascii_alphabetic() || "_-.[]".contains(c);
         let is_shown = has_value && name.len() <= NAME_BYTES_MAX && name.chars().all(is_plain);
         let name = if is_shown { name } else { "*" };
@@ -110,6 +110,8 @@ impl UnknownCalls {
             (call.method, &*call.path, &*call.client, call.unknown, &*call.side)
                 == (method, &*path, client, unknown, side)
         };
+        // Removed and pushed again below, which keeps the list ordered by the time of the last
+        // call.
         let known = seen.newest.iter().position(is_same).map(|at| seen.newest.remove(at));
         let (count, first) = known.map_or((0, now.clone()), |known| (known.count, known.first));
         let (side, client) = (side.to_owned(), client.to_owned());
@@ -127,6 +129,8 @@ impl UnknownCalls {
             seen.newest.remove(0);
         }
         let counted = (method, label);
+        // A label is never removed, because its metric series is not removed either. Otherwise a
+        // client that varies its paths could create series without bound.
         let label = if seen.counted.contains(&counted) {
             counted.1
         } else if seen.counted.len() < COUNTED_MAX {
@@ -135,6 +139,7 @@ impl UnknownCalls {
         } else {
             OTHERS.to_owned()
         };
+        // Other calls need not wait for the list while the metric is updated.
         drop(seen);
         unknown_call(method, label, unknown);
     }
@@ -144,14 +149,14 @@ impl UnknownCalls {
     }
 }
 
-/// The path by which a call of no operation is listed: with the names of collections where the
-/// front's own service has answered.
+/// Returns the path under which a call without an operation is listed. It includes names of
+/// collections if the front's own service answered.
 pub(super) fn called_path(facts: &RequestFacts<'_>, status: Option<StatusCode>) -> String {
     let is_answered = status.is_some_and(|status| status.is_success() || status.is_redirection());
     if is_answered { facts.answered_path() } else { facts.shown_path() }
 }
 
-/// The beginning of a shown path that calls are counted by.
+/// Returns the start of a path that serves as a label.
 pub(super) fn label<'p>(front: &Front, path: &'p str) -> &'p str {
     let segments = front.prefix.matches('/').count() + SEGMENTS_MAX;
     path.match_indices('/').nth(segments).map_or(path, |(end, _)| &path[..end])
