@@ -196,7 +196,7 @@ mod tests {
             let holding = buffer_request(body, 10, memory.share(), waits);
             tokio::pin!(holding);
             let polled = futures_util::poll!(&mut holding);
-            // Whoever reads on has read what is there, and waits for the rest.
+            // The reader has consumed the buffered bytes and waits for the rest.
             assert_eq!(polled.is_ready(), waits);
             assert_eq!((sender.is_closed(), sender.capacity() == 2), (waits, true));
         }

@@ -78,7 +78,7 @@ impl Exchange<'_> {
         Ok(Arc::new(RequestPages::new(self.composer, &self.request, self.account()?)))
     }
 
-    /// Parses which page the request asks a pair for.
+    /// Parses the page parameters of a request to a pair.
     pub(super) fn page(
         &mut self,
         route: &plan::Route,
@@ -190,6 +190,8 @@ impl Exchange<'_> {
                     // attempt.
                     let is_told = !self.request.context.record.has_left();
                     let is_done = (200..300).contains(&answer.error.unwrap_or(answer.status));
+                    // After an error, the next attempt of the client continues after the completed
+                    // steps.
                     if is_told && (is_done || answer.is_over) {
                         for work in self.works.drain(..) {
                             work.forget().await;
@@ -222,7 +224,9 @@ impl Exchange<'_> {
         &mut self,
         call: translate::Call,
     ) -> Result<Result<(Reply, Option<MemoryShare>), Failed>, GatewayError> {
+        // Without a key the plan does not declare the step as resumable.
         let Some(key) = call.resume_key.clone() else { return self.exchange(call).await };
+        // The claim is exclusive: two attempts of the same client must not both perform the step.
         let work = self.composer.resume.claim(&self.request.client.id, key).await;
         if let Some(reply) = work.reply().await? {
             if let Some(recording) = self.request.context.recording() {
@@ -253,6 +257,7 @@ impl Exchange<'_> {
         let effect = call.effect;
         let mut call = self.outgoing(call)?;
         let mut share = self.composer.memory.share();
+        // Refused before the call is sent, so a retry of the client is safe.
         if effect == Effect::Write && share.grow(WRITTEN_BYTES).is_err() {
             return Err(limit_error("memory").safe_to_retry());
         }
@@ -342,6 +347,8 @@ impl Exchange<'_> {
     /// it and both the client's method and the call's method are idempotent.
     fn is_repeatable(&self, call: &translate::Call) -> bool {
         let is_read = call.effect == Effect::None && call.method == Method::GET;
+        // Idempotence of both methods is required: a plan may translate PUT into a call that is not
+        // idempotent, and POST into one that is (RFC 9110, section 9.2.2).
         call.repeatable
             && (is_read || (self.request.context.method.is_idempotent() && call.method.is_idempotent()))
     }
@@ -386,6 +393,7 @@ impl Exchange<'_> {
             .context
             .pause(buffer(body, ErrorSide::Upstream, limits.held_bytes_max, share))
             .await?;
+        // The tree is reserved before it is parsed: it may be many times larger than the text.
         let tree = tree_nodes_max(&bytes).min(json::Limits::DOCUMENT.nodes) as u64 * TREE_NODE_BYTES;
         if bytes.len() as u64 + tree > share.bytes().max(LIGHT_BYTES_MAX) {
             share.grow(bytes.len() as u64 + tree - share.bytes()).map_err(|Short| limit_error("memory"))?;

@@ -29,8 +29,7 @@ use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route, R
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
 
 impl Exchange<'_> {
-    /// Answers by a pair: performs one call and translates the response body as it arrives. `run`
-    /// builds the call of a pair that sends a body; other pairs need none.
+    /// Answers by a pair: performs one call and translates the response body as it arrives.
     pub(crate) async fn pair(
         &mut self,
         route: &Route,
@@ -95,8 +94,8 @@ impl Exchange<'_> {
         limits: json::Limits,
     ) -> Result<Result<Next, Fault>, GatewayError> {
         let request = Arc::clone(&self.request);
-        // The memory goes with the work: it is in use until the work ends, even when nobody waits
-        // for it any more.
+        // The reservations move with the work, which uses the memory until it finishes, even if the
+        // client disconnects meanwhile.
         let shares = std::mem::take(&mut self.shares);
         let work = move || {
             let (served, route) = (request.front.serves, request.route());
@@ -110,7 +109,7 @@ impl Exchange<'_> {
             };
             (next, shares)
         };
-        // Boxed where it waits, so that the usual request carries no room for it.
+        // Boxed, so that the future of small bodies stays small.
         let (next, shares) = match self.worked <= LIGHT_BYTES_MAX {
             true => work(),
             false => Box::pin(self.run_heavy(self.worked, work)).await?,
@@ -119,7 +118,7 @@ impl Exchange<'_> {
         Ok(next)
     }
 
-    /// The call of a pair whose body will be passed as it comes.
+    /// Builds the call of a pair whose body is streamed unchanged.
     fn call_head(&self, route: &Route, pair: &Pair) -> Result<translate::Call, Fault> {
         let (heads, head) = (heads(&self.request, route), &pair.call);
         Ok(translate::Call {

@@ -65,6 +65,7 @@ impl Authenticate {
                 .operation
                 .as_ref()
                 .map_or(true, |operation| answers_strangers(request, operation.route));
+        // Checked last, because it hashes every candidate.
         is_own_to_answer && !self.shows_known_token(request)
     }
 
@@ -132,6 +133,7 @@ fn token<'r>(
             Carrier::Header { name, .. } => {
                 let mut lines = headers.get_all(name.as_str()).iter();
                 let Some(first) = lines.next() else { continue };
+                // The service and the gateway could each read another one of them.
                 if lines.any(|line| line != first) {
                     return Err(twice(name));
                 }

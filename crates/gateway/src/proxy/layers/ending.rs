@@ -18,7 +18,7 @@ pub(super) struct ResponseEnd {
     /// sent.
     status: Option<StatusCode>,
     end: Option<BodyEnd>,
-    /// The side at fault for a truncated body, and what happened.
+    /// The side at fault for a truncated body, and the error.
     broke: Option<(ErrorSide, String)>,
 }
 

@@ -70,6 +70,7 @@ impl<R, T: PermitSource<R>> Middleware<R> for LimitLayer<T> {
     }
 
     fn after(permit: Permit, response: &mut Response) {
+        // The response still occupies memory and an upstream connection while the client reads it.
         response.body_mut().watch(Box::new(permit));
     }
 }

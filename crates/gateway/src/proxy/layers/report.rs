@@ -53,6 +53,8 @@ impl Middleware<Request> for ReportLayer {
 
     fn after(mut report: PendingReport, response: &mut Response) {
         report.ending.on_response(response);
+        // Tunnels and event streams last as long as the client wants; their duration is no measure
+        // of the gateway.
         report.is_open_ended = is_open_ended(response);
         report.own_time = report.context.own_time().filter(|_| !report.is_open_ended);
         response.body_mut().watch(Box::new(report));

@@ -93,6 +93,8 @@ where
     type Future = Rescued<S::Future>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        // State behind a panic is not used again by this request; shared state ignores poisoned
+        // locks.
         let polled = catch_unwind(AssertUnwindSafe(|| self.inner.poll_ready(cx)));
         self.unready = match polled {
             Ok(Poll::Pending) => return Poll::Pending,
@@ -181,6 +183,8 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
         headers.extend(own.clone());
     }
     headers.insert(header::CONTENT_TYPE, form.content_type().clone());
+    // Some errors are cacheable by default, such as 404 and 501 (RFC 9110, section 15.1), and would
+    // outlive their cause.
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if let Some(language) = context.program.language_tag(context.language) {
         headers.insert(header::CONTENT_LANGUAGE, language.clone());
@@ -205,6 +209,8 @@ pub(crate) fn response(context: &RequestContext, error: &GatewayError) -> Respon
         }
         _ => {}
     }
+    // The rest of the request could be read as the next one. Over HTTP/2 each request has its own
+    // stream.
     if error.kind().closes_connection() && context.version < Version::HTTP_2 {
         headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
     }

@@ -54,6 +54,7 @@ impl ValidateRequest {
     fn check(&self, request: &Request) -> Result<(), GatewayError> {
         let context = &*request.context;
         check_target(context, self.limits.target_bytes_max)?;
+        // The size first: the checks below then read a bounded number of fields.
         let seen = check_header_size(&context.headers, self.limits.header_bytes_max)?;
         check_host(context)?;
         if seen.coding {
@@ -78,6 +79,7 @@ fn check_target(context: &RequestContext, bytes_max: usize) -> Result<(), Gatewa
     if length > bytes_max {
         return Err(GatewayError::new(ErrorKind::UriTooLong, "the request target is over its limit"));
     }
+    // The gateway is no forward proxy, so it opens no tunnels to other hosts.
     if context.method == Method::CONNECT || length == 0 {
         return Err(GatewayError::new(ErrorKind::BadPath, "the request target is not a path"));
     }
@@ -97,6 +99,7 @@ struct RareFields {
 fn check_header_size(headers: &HeaderMap, bytes_max: usize) -> Result<RareFields, GatewayError> {
     let (mut seen, mut bytes) = (RareFields::default(), 0);
     for (name, value) in headers {
+        // As sent over HTTP/1.1: a colon, a space and a line break per field.
         bytes += name.as_str().len() + value.len() + 4;
         seen.coding |= *name == header::TRANSFER_ENCODING;
         seen.expectation |= *name == header::EXPECT;
@@ -124,6 +127,7 @@ fn check_host(context: &RequestContext) -> Result<(), GatewayError> {
         return bad("an invalid Host");
     }
     let authority = context.uri.authority();
+    // Credentials in a URL are an error in `http` requests (RFC 9110, section 4.2.4).
     if authority.is_some_and(|authority| authority.as_str().contains('@')) {
         return bad("user information in the request target");
     }
