@@ -133,6 +133,7 @@ struct Turn {
 impl Turn {
     /// Calls `poll`, or yields if the body has used up its turn.
     fn poll<T>(&mut self, cx: &mut Context<'_>, poll: impl FnOnce(&mut Context<'_>) -> Poll<T>) -> Poll<T> {
+        // Decoding and translating produce a frame with every poll, so the task would never yield.
         if self.worked >= TURN {
             self.worked = Duration::ZERO;
             cx.waker().wake_by_ref();
@@ -293,6 +294,7 @@ impl Body {
     #[must_use]
     pub(crate) fn with_trailers(mut self) -> Body {
         if !self.is_whole() {
+            // A buffered body has no trailers to wait for.
             self.trailers = Trailers::Kept;
         }
         self
@@ -381,6 +383,8 @@ impl Body {
     fn finish(&mut self, end: BodyEnd) {
         if !self.ended {
             self.ended = true;
+            // Drained, so that permits and reservations are released as soon as the body is
+            // complete, not when its owner is dropped.
             for mut watcher in self.watchers.drain(..) {
                 watcher.end(end);
             }
@@ -469,6 +473,7 @@ impl Body {
         let started = *pace.started.get_or_insert_with(Instant::now);
         if pace.timeout.bytes_per_second_min > 0 {
             let beyond_grace = started.elapsed().saturating_sub(pace.timeout.idle);
+            // Whole seconds: the minimum is an average, and rounding down favours the sender.
             if pace.seen < pace.timeout.bytes_per_second_min.saturating_mul(beyond_grace.as_secs()) {
                 return Poll::Ready(());
             }

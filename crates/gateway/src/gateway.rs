@@ -84,7 +84,7 @@ impl Gateway {
     }
 }
 
-/// What the gateways of a layer share. Each has a program of its own.
+/// The state that the gateways of a layer share. Each has a program of its own.
 struct Prepared {
     settings: ProgramSettings,
     stack: StackParts,

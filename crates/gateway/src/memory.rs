@@ -5,8 +5,8 @@
 //! - Callers reserve the expected size (announced body length, node count, form fields), so a burst
 //!   is rejected on arrival.
 //! - Reservations do not cover allocator fragmentation or runtime overhead. The budget therefore
-//!   samples resident memory every 20 ms while reservations are made, and rejects all of them above
-//!   88 % of the limit.
+//!   samples resident memory every 20 ms while callers reserve, and rejects all of them above 88 %
+//!   of the limit.
 //! - The limit is `limits.memory`, or else that of the control group or the machine.
 
 use crate::resident;
@@ -56,6 +56,8 @@ impl Memory {
     /// Returns the budget of a process whose resident memory is limited to `bytes_max` bytes.
     pub fn of_process(bytes_max: u64) -> Memory {
         let resident_max = bytes_max / 100 * RESIDENT_PERCENT;
+        // The program, the pack and the store's caches are resident before the first request and
+        // remain so.
         let own = resident::resident().unwrap_or(0);
         let shared = resident_max.saturating_sub(own) / 100 * SHARED_PERCENT;
         Memory::new_part(None, shared, Some(MemoryWatch::new(resident_max)))
@@ -190,6 +192,7 @@ impl MemoryWatch {
         let now = self.now();
         let looked = self.looked.load(Relaxed);
         let is_due = now.saturating_sub(looked) >= LOOK_AFTER.as_millis() as u64;
+        // One caller per interval samples; the others use its result without a system call.
         if is_due && self.looked.compare_exchange(looked, now, Relaxed, Relaxed).is_ok() {
             let resident = resident::resident().unwrap_or(0);
             self.is_short.store(resident > self.resident_max, Relaxed);

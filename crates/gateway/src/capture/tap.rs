@@ -42,7 +42,7 @@ pub struct OpenCapture {
     queued_bytes: AtomicUsize,
     left_out: AtomicU64,
     exchanges: mpsc::Sender<Exchange>,
-    /// Cancelled when the capture is asked to finish.
+    /// Cancelled to finish the capture.
     ending: CancellationToken,
     /// Notified when a recording has finished.
     released: Notify,
@@ -176,7 +176,7 @@ impl Captured {
 
 impl Drop for Captured {
     fn drop(&mut self) {
-        // Another capture may have been opened since this one was asked to finish.
+        // Another capture may have been opened since this one was cancelled.
         self.tap.0.compare_and_swap(&Some(Arc::clone(&self.capture)), None);
     }
 }

@@ -82,7 +82,7 @@ pub struct EventSettings {
     pub pairs_bytes: u64,
 }
 
-/// What receiving and delivering share.
+/// State that receiving and delivering share.
 #[derive(Clone)]
 pub struct EventParts {
     /// The receivers, by path.

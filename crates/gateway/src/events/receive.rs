@@ -25,7 +25,7 @@ use tower::Service;
 /// Settings and services for receiving events. Clones share them.
 #[derive(Clone)]
 pub struct Intake {
-    /// What delivery uses too.
+    /// State that is shared with delivery.
     pub parts: EventParts,
     /// The budget for bodies while they are read.
     pub memory: Memory,
@@ -253,7 +253,7 @@ impl Intake {
         let Decided { is_delivered, pair, untranslated } =
             self.parts.dual.decide(&program, events, route, &came);
         let knowledge = program.events().map(|served| Arc::clone(served.knowledge.pack_hash()));
-        // The side that receivers know may send what the pack says nothing of.
+        // The side that receivers know may send events that the pack does not declare.
         let dead = (route.is_none() && !is_own).then_some("the pack knows no event of this name");
         let new = NewEvent {
             receiver: &receiver.name,

@@ -326,14 +326,14 @@ mod tests {
                     .unwrap();
             let signed = signature.sign("7", b"Hello, World!", NOW_MS);
             if encoding == Encoding::Hex && !signed.contains_key("x-moment") && !signs_id {
-                // The example of the service that made this form common.
+                // The example from the documentation of the service that introduced this form.
                 assert_eq!(
                     signed["x-hub-signature-256"],
                     "sha256=757107ea0eb2509fc211221cce984b8a37570b6d7586c22c46f4379c8b043e17"
                 );
             }
             let checked = signature.check(&signed, b"Hello, World!", NOW_MS, MINUTES);
-            // A name that is not signed is nothing to know a message by.
+            // An unsigned name must not identify a message.
             let name = checked.clone().expect("it is signed");
             assert_eq!(name.as_deref() == Some("7"), signs_id, "{name:?}");
             assert_eq!(name.is_some(), signs_id || signed.contains_key("x-moment"));

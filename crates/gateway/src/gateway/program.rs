@@ -20,7 +20,7 @@ use switchback_plan::{Pack, PerSide, SideId};
 /// Most response bytes that the shadow reads, a bound on the cost of any candidate.
 const SHADOW_RESPONSE_BYTES_MAX: u64 = 64 << 20;
 
-/// Describes a [`Program`]: a pack, where clients speak its sides, and the services to call.
+/// Describes a [`Program`]: a pack, the path prefixes of its sides, and the services to call.
 #[derive(Clone, Default)]
 pub struct ProgramSettings {
     /// The compiled pack. Required.
@@ -40,7 +40,7 @@ pub struct ProgramSettings {
     pub traces: Option<Arc<Traces>>,
 }
 
-/// A path prefix at which clients speak one side.
+/// A path prefix at which one side is served.
 #[derive(Clone, Debug, Default)]
 pub struct FrontSettings {
     /// Starts with `/` and has no `/` at its end, or is empty.
@@ -69,7 +69,7 @@ pub struct ServiceSettings {
 pub struct DualSettings {
     /// The limits of the shadow.
     pub shadow: ShadowSettings,
-    /// The phases of each side that clients speak.
+    /// The phases of each served side.
     pub phases: PerSide<Option<Arc<OperationTable>>>,
     /// Contracts and declared noise of the pack.
     pub knowledge: Arc<Knowledge>,

@@ -21,9 +21,9 @@ pub const USAGE_FLUSH: Duration = Duration::from_secs(5);
 /// Different counts in memory while the store takes none. Beyond them calls of all clients and
 /// operations are one count, see [`UsageInfo::is_overflow`].
 const COUNTS_MAX: usize = 50_000;
-/// Unknown calls that are kept in the store, the newest.
+/// Maximum number of unknown calls in the store; the newest remain.
 pub const UNKNOWN_USAGE_MAX: u32 = 2_000;
-/// How long a count is kept after its last call.
+/// Retention time of a count after its last call.
 pub const USAGE_KEEP: Duration = Duration::from_secs(400 * 24 * 3600);
 const OTHERS: &str = "other";
 

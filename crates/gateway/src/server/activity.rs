@@ -142,6 +142,7 @@ impl Activity {
 
     /// Sends a shutdown signal from any thread.
     pub(super) fn give(&self, order: ShutdownSignal) {
+        // Wakes only for a stronger signal, since the sweep repeats its signals with each tick.
         if self.shutdown.order.fetch_max(order as u8, AcqRel) < order as u8 {
             self.shutdown.waker.wake();
         }
@@ -165,7 +166,7 @@ impl Activity {
         self.is_trusted.load(Relaxed)
     }
 
-    /// Records that the client speaks HTTP/2.
+    /// Records that the connection uses HTTP/2.
     pub(super) fn speaks_h2(&self) {
         self.is_h2.store(true, Relaxed);
         // The connection arrived during the announcement.
@@ -260,10 +261,12 @@ impl Activity {
         let is_over = |since: u64, limit: Duration| {
             since != NEVER && u128::from(now.saturating_sub(since)) >= limit.as_millis()
         };
+        // The debt of earlier stalls shortens the time that this one may take.
         let left = Duration::from_millis(self.reader.arrears.load(Relaxed));
         if is_over(self.reader.stalled_since.load(Relaxed), timeouts.write.saturating_sub(left)) {
             return Some(Overdue::Write);
         }
+        // A request in flight has its own limits; only a stalled write is the client's fault meanwhile.
         if self.in_flight.load(Relaxed) > 0 {
             return None;
         }
@@ -315,7 +318,7 @@ impl ReaderState {
 
 /// Debt of a reader in milliseconds: the time that it stalled a response, minus the bytes it read
 /// at the minimum rate, minus the time without stalls. Reading a byte now and then is thereby
-/// limited like reading none for the `write` timeout.
+/// limited like not reading at all for `write_timeout`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Arrears(pub(super) u64);
 
@@ -404,6 +407,8 @@ impl InFlight {
 
 impl Drop for InFlight {
     fn drop(&mut self) {
+        // Before the count: a sweep in between would otherwise see an idle connection with the time
+        // of an earlier request, and close it.
         self.0.quiet_since.store(self.0.now(), Relaxed);
         self.0.in_flight.fetch_sub(1, Relaxed);
     }

@@ -165,6 +165,8 @@ async fn peek_protocol(stream: &TcpStream) -> Option<Spoken> {
     let mut first = ReadBuf::new(&mut first);
     poll_fn(|cx| stream.poll_peek(cx, &mut first)).await.ok()?;
     Some(match first.filled() {
+        // Prior knowledge: an HTTP/2 client without TLS sends the preface at once (RFC 9113,
+        // section 3.3).
         H2_PREFACE => Spoken::Http2,
         start if H2_PREFACE.starts_with(start) => Spoken::Unknown,
         // hyper reports malformed requests.
@@ -231,6 +233,8 @@ async fn serve_transport<T, S: RequestService>(
             return Poll::Pending;
         }
         is_ending = true;
+        // Read before the shutdown starts. A connection without a request in flight has no response
+        // that a reset could destroy, so it need not linger.
         is_idle_end = activity.is_idle();
         Pin::new(&mut connection).graceful_shutdown();
         Pin::new(&mut connection).poll(cx)
@@ -250,6 +254,7 @@ async fn serve_transport<T, S: RequestService>(
         if let Err(error) = tunnelled.await {
             tracing::debug!(%error, "a tunnel broke");
         }
+        // A tunnel counts as a request in flight until it closes, so a shutdown waits for it.
         drop(in_flight);
     } else if !is_idle_end {
         // During shutdown, read only the bytes that have already arrived.
@@ -281,6 +286,7 @@ fn builder(limits: &HttpLimits) -> http1::Builder {
     let mut builder = http1::Builder::new();
     builder
         .timer(TokioTimer::new())
+        // The registry checks this deadline. hyper's own timer would be set anew for each request.
         .header_read_timeout(None)
         .max_buf_size(limits.buffer_bytes_max.max(8 * 1024));
     if limits.headers_max != HYPER_HEADERS_MAX {
@@ -365,6 +371,8 @@ where
         {
             in_flight.into_tunnel(tunnel);
         }
+        // Announces the close, so that the client does not send its next request into it (RFC 9112,
+        // section 9.6).
         if in_flight.as_ref().is_some_and(InFlight::is_last) {
             response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
         }
@@ -375,7 +383,7 @@ where
 /// A response body that keeps its request in flight.
 struct Served {
     body: Body,
-    /// The error that ends the body, and the number of polls left before it is returned.
+    /// The error of the body, and the number of polls left before it is returned.
     breaking: Option<(GatewayError, u8)>,
     _in_flight: Option<InFlight>,
 }
@@ -398,6 +406,8 @@ impl hyper::body::Body for Served {
             Some((error, 0)) => Poll::Ready(Some(Err(error))),
             Some((error, turns)) => {
                 self.breaking = Some((error, turns - 1));
+                // No event will wake the task: the body has failed, and only the write is still in
+                // progress.
                 cx.waker().wake_by_ref();
                 Poll::Pending
             }

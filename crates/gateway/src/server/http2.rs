@@ -85,6 +85,7 @@ where
             connection.graceful_shutdown();
         }
         if pings.as_mut().is_some_and(|pings| pings.is_gone(cx)) {
+            // A peer that is gone cannot acknowledge a graceful shutdown.
             connection.abrupt_shutdown(Reason::NO_ERROR);
         }
         connection.poll_accept(cx)
@@ -96,6 +97,7 @@ where
         let mut stream = Stream { reply, activity: Arc::clone(activity), patience, continues: None };
         let body = stream.body(&parts.headers, received);
         let answering = handler.answer(http::Request::from_parts(parts, body));
+        // A task per stream: a slow one must not block the frames of the others.
         tokio::spawn(async move {
             let _in_flight = in_flight;
             stream.run(answering).await;
@@ -139,6 +141,7 @@ impl Pings {
             if self.timer.as_mut().poll(cx).is_pending() {
                 return false;
             }
+            // An error of `send_ping` means that the connection is closing already.
             if self.is_asked || self.pings.send_ping(Ping::opaque()).is_err() {
                 return self.is_asked;
             }
@@ -258,6 +261,8 @@ impl Stream {
 
     async fn send(&mut self, response: Response<Body>) -> Result<(), StreamEnd> {
         let (mut parts, mut body) = response.into_parts();
+        // A forwarded HTTP/1.1 response may contain them, and a client treats the stream as
+        // malformed then.
         OF_CONNECTIONS.iter().for_each(|name| drop(parts.headers.remove(name)));
         if !parts.headers.contains_key(header::DATE) {
             let now = httpdate::fmt_http_date(SystemTime::now());
@@ -314,7 +319,7 @@ async fn next_frame(
 struct ResponseReader {
     patience: ReaderPatience,
     arrears: Arrears,
-    /// Time since which the client has not kept data waiting.
+    /// Time since which no data waits for the client.
     idle_since: Option<Instant>,
 }
 
@@ -322,12 +327,15 @@ impl ResponseReader {
     /// Waits until the client accepts some of `wanted` bytes, for at most the rest of its
     /// allowance.
     async fn capacity(&mut self, sink: &mut SendStream<Bytes>, wanted: usize) -> Result<usize, StreamEnd> {
+        // The capacity is requested for one piece only: a larger reservation would hold a part of
+        // the connection's window that other streams could use.
         sink.reserve_capacity(wanted);
         if sink.capacity() > 0 {
             self.arrears.paid(sink.capacity().min(wanted) as u64, self.patience.bytes_per_second_min);
             return Ok(sink.capacity());
         }
         let since = Instant::now();
+        // The time since the last wait was the gateway's or the upstream's, so it reduces the debt.
         if let Some(idle_since) = self.idle_since.take() {
             self.arrears.add_idle(millis(since - idle_since));
         }

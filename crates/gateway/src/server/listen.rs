@@ -87,6 +87,7 @@ impl Bound {
 /// Binds a socket to an address; with `shared`, other sockets can bind it too.
 fn socket(address: SocketAddr, shared: bool) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, Some(Protocol::TCP))?;
+    // Without it, a restart would fail for a minute while old connections are in TIME_WAIT.
     socket.set_reuse_address(true)?;
     #[cfg(unix)]
     socket.set_reuse_port(shared)?;
@@ -221,7 +222,7 @@ fn concerns_one_connection(error: &io::Error) -> bool {
 }
 
 /// Raises the soft limit of file descriptors to the hard limit. Returns the resulting limit, or
-/// `None` if there is none.
+/// `None` if it is unlimited.
 pub fn raise_descriptors() -> Option<u64> {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);

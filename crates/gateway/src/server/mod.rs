@@ -237,7 +237,7 @@ pub struct Drained {
     pub cut: usize,
 }
 
-/// Accepts connections and answers their requests with `service` until `drain` begins, then waits
+/// Accepts connections and answers their requests with `service` until `drain` starts, then waits
 /// at most [`ServerOptions::grace`] for requests in flight. Each connection uses its own clone of
 /// `service`.
 pub async fn serve<S: RequestService>(

@@ -53,6 +53,8 @@ impl ConnectionRegistry {
             .by_number
             .iter()
             .filter(|(_, activity)| !activity.is_trusted() && activity.order() != ShutdownSignal::Cut);
+        // Numbers grow with time, so the lowest one is the oldest. An attacker's idle connections
+        // are evicted before the new ones of clients.
         let oldest = strangers.min_by_key(|(number, _)| **number);
         if let Some((_, activity)) = oldest {
             activity.give(ShutdownSignal::Cut);

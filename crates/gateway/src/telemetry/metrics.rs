@@ -706,7 +706,7 @@ mod tests {
             let missing: Vec<_> = labels.iter().filter(|wanted| label(named, wanted).is_none()).collect();
             assert_eq!((missing.len(), named.matches("=\"").count()), (0, labels.len()), "{name}: {named}");
         }
-        // What is known of the process has names that all programs share.
+        // Process metrics have the names that all programs share.
         for name in [
             "process_cpu_seconds_total",
             "process_resident_memory_bytes",

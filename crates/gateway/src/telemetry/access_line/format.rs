@@ -23,8 +23,8 @@ pub(super) fn with_line(record: &AccessRecord<'_>, format: LogFormat, write: imp
     });
 }
 
-/// What leads to the value of a field in each format, as one text each: names are known when the
-/// program is built.
+/// The text before the value of a field in each format. Each is one constant, because names are known
+/// when the program is built.
 struct Name {
     text: &'static str,
     json: &'static str,
