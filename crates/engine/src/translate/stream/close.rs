@@ -21,6 +21,7 @@ impl<S: Scan> Run<'_, S> {
         self.flush();
         let machine = &*self.machine;
         let bound = machine.bounds.capture_bytes;
+        // `Slot::suspend` checks only values that were cut, and the result must not depend on cuts.
         if machine.stack.slots[top.slots..machine.stack.slots_used].iter().any(|slot| slot.len() > bound) {
             return Err(fault::too_long(self.place(at)));
         }
@@ -62,6 +63,8 @@ fn write_endings(endings: &[Ending], slots: &[Slot], begun: bool, chunk: &[u8], 
     }
     // Each text starts with a comma.
     if !begun && out.len() > start {
+        // Moves the few bytes after it. Deciding per item whether it is the first would cost each
+        // object.
         out.remove(start);
     }
 }
@@ -141,6 +144,7 @@ impl Closing<'_> {
                     if self.alternative(alternative, out)? {
                         return Ok(true);
                     }
+                    // A failed alternative may have written a part of its value.
                     out.truncate(start);
                 }
                 absent.as_ref()

@@ -74,6 +74,8 @@ impl<S: Scan> Run<'_, S> {
 
     /// Continues in a skipped value that an earlier chunk started.
     pub(super) fn pass_on(&mut self, skip: Skip, sink: Sink, at: usize) -> Result<usize, Fault> {
+        // Only values that are checked and not converted can continue on the fast path: without a
+        // grammar the open brackets are unknown, and a conversion needs its value complete.
         let (Skip::Nested(_), Sink::Copy | Sink::Drop, Some(grammar)) =
             (skip, sink, &mut self.machine.grammar)
         else {
@@ -85,6 +87,7 @@ impl<S: Scan> Run<'_, S> {
             Some(len) => at + len,
             None => return self.is_cut(skip, sink, at),
         };
+        // No bracket is open any more, so the skipped value itself has ended.
         if open == Some(Open::default()) {
             return self.passed(sink, at, end);
         }
@@ -103,9 +106,11 @@ impl<S: Scan> Run<'_, S> {
             self.learn(recording, (Open::default(), sink), at, at);
             return self.pass(sink, at);
         }
+        // A value for a conversion has no edges inside: it is buffered as one piece.
         if !matches!((sink, first), (Sink::Copy | Sink::Drop, b'[' | b'{')) {
             return self.pass(sink, at);
         }
+        // A separate grammar: the machine's own must not advance if no edge results.
         let mut grammar = Grammar::new(self.depth_left());
         match grammar.feed_to_scalar(self.gap_from(at)) {
             Some(Gap::Scalar(len)) => {
@@ -119,6 +124,8 @@ impl<S: Scan> Run<'_, S> {
                 }
             }
             Some(Gap::End(len)) => {
+                // An empty container has no scalar inside, so the recording continues to the next
+                // one.
                 self.recording = Some(recording);
                 self.deliver(sink, at, at + len)?;
                 self.value_done(at + len);
@@ -132,6 +139,7 @@ impl<S: Scan> Run<'_, S> {
     pub(super) fn learn_end(&mut self, at: usize) {
         let Some(recording) = self.recording.take() else { return };
         let text = &self.chunk[recording.start..];
+        // The same limit as in `learn`: a body with a lower limit may follow this edge later.
         if recording.depth + brackets(&text[..at - recording.start]) <= self.machine.bounds.json.depth {
             let len = at - recording.start;
             let learned =
@@ -156,6 +164,8 @@ impl<S: Scan> Run<'_, S> {
             return None;
         }
         let node = self.node(open, sink)?;
+        // Copying resumes at the start of the value rather than at its first scalar, so that the
+        // brackets between them are part of the span.
         let resume = (sink == Sink::Copy).then_some(value);
         let learned = Arc::make_mut(&mut self.machine.layout.learned);
         let edge = learned.add(recording, text, len, Goal::Value { node, resume })?;
@@ -166,11 +176,13 @@ impl<S: Scan> Run<'_, S> {
 
     /// Returns the node for the open frames.
     fn node(&mut self, open: Open, sink: Sink) -> Option<NodeId> {
+        // Names without a number are checked for duplicates in a ledger, which edges do not update.
         if !self.can_follow() || self.machine.stack.frames.iter().any(|frame| frame.has_other_names) {
             return None;
         }
         let machine = &mut *self.machine;
         let found = machine.layout.learned.find(&machine.stack.frames, open, sink);
+        // The layout of a busy program is complete after a few bodies. Lookups then never copy it.
         if found.is_some() || !machine.layout.may_change {
             return found;
         }
@@ -181,6 +193,8 @@ impl<S: Scan> Run<'_, S> {
     /// Returns whether the learned layout respects the bounds of this body.
     fn can_follow(&self) -> bool {
         let limits = &self.machine.bounds.json;
+        // An edge contains complete names. With a lower limit, it could accept a name that the
+        // machine rejects.
         limits.key_bytes >= GAP_BYTES && self.machine.layout.learned.keeps_within(limits.depth)
     }
 
@@ -197,6 +211,7 @@ impl<S: Scan> Run<'_, S> {
     fn follow(&mut self, node: NodeId, entry: Entry, at: usize) -> Result<usize, Fault> {
         let (mut node, mut entry, mut at) = (node, entry, at);
         loop {
+            // The loop borrows the run mutably, so it needs its own reference to the layout.
             let learned = Arc::clone(&self.machine.layout.learned);
             let scan = self.scan;
             let stop = scan.enter(Follow { run: self, learned: &learned, node, entry, at })?;
@@ -221,6 +236,7 @@ impl<S: Scan> Run<'_, S> {
             let recording = Recording::new(stopped_at, came_by, place, depth);
             if open.depth() == 0 {
                 self.recording = is_learned.then_some(recording);
+                // At the start no value has been read that could be finished.
                 if stopped_at != START {
                     self.value_done(place);
                 }
@@ -229,6 +245,7 @@ impl<S: Scan> Run<'_, S> {
             if !is_learned {
                 return self.pass_nested(open, sink, true, place);
             }
+            // `resume` replaces the limit by the remaining depth.
             let mut grammar = Grammar::new(0);
             grammar.resume(open, true, self.depth_left(), 0);
             match grammar.feed_to_scalar(self.gap_from(place)) {
@@ -279,6 +296,8 @@ impl<S: Scan> Run<'_, S> {
                 }
                 EdgeOp::Push { outer, kind, id, seen } => {
                     if let Some(top) = self.machine.stack.frames.last_mut() {
+                        // The machine's frame is behind: the fast path does not update the fields
+                        // of the member.
                         outer.put_in(top);
                     }
                     self.machine.depth += usize::from(*kind != FrameKind::Wrap);
@@ -286,6 +305,7 @@ impl<S: Scan> Run<'_, S> {
                         FrameKind::Object => self.push_object(*id),
                         _ => self.push(*kind, *id),
                     }
+                    // Set after the push, which starts every frame without any key seen.
                     self.top_mut().seen = *seen;
                 }
                 EdgeOp::Pop => match *self.top() {
@@ -295,6 +315,7 @@ impl<S: Scan> Run<'_, S> {
                 EdgeOp::Reopen { seen } => self.reopen_object(*seen),
                 EdgeOp::Close { wrote, at: offset } => {
                     let top = self.top_mut();
+                    // As in `close_object`: errors concern the object, not its last member.
                     (top.wrote, top.member) = (*wrote, NONE);
                     let top = *top;
                     let object = &self.program.objects[top.id as usize];
@@ -331,6 +352,8 @@ impl Edit {
         } else {
             let end = at + usize::from(self.flush);
             match Windows::<COPIED_AT_ONCE>::of(chunk).at(*from) {
+                // Copies of a fixed length compile to a few vector instructions. A copy of a
+                // variable length calls `memcpy`, which takes longer than the rest of the edge.
                 Some(window) if end - *from <= COPIED_AT_ONCE => {
                     append_starts(out, (window, end - *from), (&self.text, len));
                 }
@@ -381,6 +404,7 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             Entry::Behind => at,
             Entry::Scalar => scan.enter_apart(ScalarEnd { chunk, at }),
         };
+        // The scalar continues in the next chunk, or is invalid: the machine decides.
         let is_cut = matches!(entry, Entry::Scalar) && entered == NO_END;
         at = if is_cut { at } else { entered };
         let mut end_of_chunk: Ahead;
@@ -391,6 +415,8 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             let ahead = match windows.at(at) {
                 Some(ahead) => ahead,
                 None => {
+                    // Reading a full window beyond the chunk is not possible, so the last bytes are
+                    // copied. Zeroes match no text of an edge.
                     end_of_chunk = padded(chunk, at);
                     &end_of_chunk
                 }
@@ -405,6 +431,8 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                 continue;
             };
             let is_all_there =
+                // `begins` has compared the first word already, which is all of a plain edge's
+                // text.
                 edge.is_plain || edge.text.is_whole_in(scan, ahead) && edge.text.leads_on(ahead);
             if !is_all_there {
                 match learned.search(node, scan, ahead) {
@@ -418,6 +446,7 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             if seen & edge.first_key.bit != 0 {
                 return Err(run.is_named_twice(at + usize::from(edge.first_key.at)));
             }
+            // Not assigned to `seen` yet: the edge may still turn out not to match, below.
             let mut had = seen | edge.first_key.bit;
             if !edge.is_plain {
                 match edge.work {
@@ -468,13 +497,14 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
                 }
                 continue;
             }
+            // Committed only here: no step below can fail.
             (came_by, node, then, seen) = (then, edge.next, edge.then, had);
             if end == NO_END {
                 break Stop::Scalar(node, at + len);
             }
             at = end;
         };
-        // The local state goes back into the machine, which must be able to continue from here.
+        // The local state is written back to the machine, which must be able to continue from here.
         run.machine.wrote |= came_by != NO_EDGE;
         if let Stop::End(_) = stop {
             run.machine.state = State::End;
@@ -490,6 +520,7 @@ impl<S: Scan> Task for Follow<'_, '_, S> {
             run.machine.state = State::ValueEnd(learned.node(node).sink);
         }
         let (Stop::Behind(_, at, _) | Stop::Scalar(_, at) | Stop::End(at)) = stop;
+        // The span stays open: the machine may extend it without a flush in between.
         run.span = if from == NOTHING { NO_SPAN } else { from..at };
         Ok(stop)
     }

@@ -1,4 +1,4 @@
-//! One open object, array or wrapper of a body, and where a skipped value in it goes.
+//! One open object, array or wrapper of a body, and the destination of a skipped value in it.
 
 use super::names::NameId;
 
@@ -10,7 +10,7 @@ pub(super) type OpId = u32;
 pub(super) enum Sink {
     Copy,
     Drop,
-    /// Buffered as a whole for this op.
+    /// Buffered completely for this op.
     Hold(OpId),
 }
 

@@ -65,6 +65,8 @@ fn place_of(frame: &Frame) -> (FrameKind, u32, bool, NameId, NameId) {
 }
 
 fn hash(frames: &[Frame], open: Open, sink: Sink) -> u64 {
+    // Multiplicative mixing instead of a keyed hash: a collision costs one comparison, and the
+    // number of nodes is bounded, so a crafted body cannot slow down lookups.
     let mix = |hash: u64, word: u64| (hash.rotate_left(23) ^ word).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     let sink = match sink {
         Sink::Copy => 1,
@@ -132,6 +134,8 @@ impl Learned {
     }
 
     pub(super) fn find(&self, frames: &[Frame], open: Open, sink: Sink) -> Option<NodeId> {
+        // Colliding positions share a slot of the index. The older node is then not found, which
+        // only costs speed.
         let id = *self.index.get(&hash(frames, open, sink))?;
         self.node(id).is(frames, open, sink).then_some(id)
     }
@@ -182,6 +186,7 @@ impl Learned {
             },
             Goal::End => (START, Target::End),
         };
+        // An empty text could match at a wrong position.
         if len == 0 || matched >= GAP_BYTES || ops.len() > OPS_MAX || !self.has_room_at(from) {
             return None;
         }
@@ -190,6 +195,8 @@ impl Learned {
         let (words, _) = padded.as_chunks::<WORD_BYTES>();
         let text_of_edge = EdgeText {
             words: [words[0], words[1]],
+            // Bytes beyond the text are masked, so comparing two full words suffices for any
+            // length.
             care: [Care::first(matched), Care::first(matched.saturating_sub(WORD_BYTES))],
             len: len as u8,
             is_long: matched > WORD_BYTES,
@@ -201,6 +208,8 @@ impl Learned {
         let (mut edit, mut open_slot, mut end_slot) = (None, None, None);
         let mut is_replaced = false;
         for op in &ops {
+            // More than one operation of a kind does not fit the fields of the edge; `ops` runs
+            // them in order.
             is_replaced |= match op {
                 EdgeOp::Edit(one) => edit.replace(*one).is_some(),
                 EdgeOp::OpenSlot(one) => open_slot.replace(*one).is_some(),

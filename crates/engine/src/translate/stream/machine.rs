@@ -110,6 +110,7 @@ impl Machine {
     /// Adds the current position and its mapping line to a cause.
     pub(super) fn locate(&self, program: &Program, cause: Cause) -> TranslateError {
         let error = TranslateError::new(cause);
+        // A syntax error has an offset, which locates it better than a path of names.
         if matches!(error.cause, Cause::Json(_)) {
             return error;
         }
@@ -156,6 +157,7 @@ impl Machine {
     ) -> Result<(), Fault> {
         let Some(grammar) = &mut self.grammar else { return Ok(()) };
         let checked = grammar.feed_by(scan, text);
+        // A number has no closing byte: only the end of the value shows whether `1e` is complete.
         let checked = checked.and_then(|()| if is_whole { grammar.finish() } else { Ok(()) });
         checked.map_err(|error| match error.kind {
             // In a single value, only an invalid number can end early or stay incomplete.
@@ -178,6 +180,7 @@ impl Machine {
         // Only a number or literal is ended by the end of the text. At most wrappers are open around it.
         if let State::Passing(Skip::Bare(bare), sink) = self.state
             && self.depth == 0
+            // A literal that is cut off, such as `tru`, has bytes left and is an error below.
             && bare.end(0, 0) == Skipped::To(0)
         {
             if let Some(grammar) = &self.grammar {
@@ -191,6 +194,8 @@ impl Machine {
         if self.state != State::End {
             return Err(fault::json(self.before, ErrorKind::UnexpectedEnd));
         }
+        // Invalid bodies are not learned: their layout is not typical, and the number of changes is
+        // limited.
         if self.layout.is_changed {
             program.learn(self.layout.learned);
         }
@@ -200,6 +205,7 @@ impl Machine {
 
 /// Returns the index of a slot of a member of the object `frame`, whose outer frames are `outer`.
 fn slot_index(frame: &Frame, outer: &[Frame], capture: &Capture) -> usize {
+    // Arrays and wrappers between the objects have no slots, so `up` does not count them.
     let objects = outer.iter().rev().filter(|frame| frame.kind == FrameKind::Object);
     let slots = match capture.up {
         0 => Some(frame.slots),
@@ -247,12 +253,15 @@ impl<'a, S: Scan> Run<'a, S> {
 
     /// Runs over the chunk.
     pub(super) fn chunk(&mut self) -> Result<(), Fault> {
+        // The part within the limit is still read: an earlier error takes precedence.
         let room = self.machine.bounds.json.total_bytes - self.machine.before;
         let over = self.chunk.len() as u64 > room;
         if over {
             // `room` fits `usize`, because it is below the length of a slice.
             self.chunk = &self.chunk[..room as usize];
         }
+        // An empty first chunk leaves the state unchanged, so the next chunk may still start the
+        // fast path.
         let is_start = self.machine.before == 0 && self.machine.state == State::Value(self.program.root);
         let mut at = if is_start && !self.chunk.is_empty() { self.start()? } else { 0 };
         while at < self.chunk.len() {
@@ -279,8 +288,11 @@ impl<'a, S: Scan> Run<'a, S> {
         let bound = self.machine.bounds.capture_bytes;
         let offset = self.place(self.chunk.len());
         for slot in &mut self.machine.stack.slots[..self.machine.stack.slots_used] {
+            // The bound is checked per chunk, so a huge value fails early instead of after it was
+            // copied.
             slot.suspend(self.chunk, bound).map_err(|()| fault::too_long(offset))?;
         }
+        // Last: offsets of errors above are relative to the start of this chunk.
         self.machine.before += self.chunk.len() as u64;
         Ok(())
     }
@@ -307,10 +319,14 @@ impl<'a, S: Scan> Run<'a, S> {
             (State::AfterElement, b',') => {
                 let op = self.top().id;
                 self.machine.state = State::Value(op);
+                // Saves a turn of the loop for each element of a compact array, which is the usual
+                // form.
                 if self.chunk.get(at + 1).is_some_and(|byte| !is_blank(*byte)) {
                     return self.value(op, at + 1);
                 }
             }
+            // The other side has a single value where this one has a list: an empty list or a
+            // second element has no counterpart, so it is an error rather than silently dropped.
             (State::UnwrapFirst, b']') => return Err(Cause::NotOne.into()),
             (State::UnwrapFirst, _) => return self.value(self.top().id, at),
             (State::UnwrapEnd, b']') => {
@@ -347,10 +363,13 @@ impl<'a, S: Scan> Run<'a, S> {
                 Others::Drop => Ok(Next::Pass(Sink::Drop, at)),
                 // The name was written already.
                 Others::Run(op) => self.value(op, at),
+                // Null means absent, so there is no data that the refusal would protect.
                 Others::Refuse(_) if self.is_null(at) => Ok(Next::Pass(Sink::Drop, at)),
                 Others::Refuse(reason) => Err(Cause::Refused(reason).into()),
             };
         };
+        // Opened before the value is read: the machine only marks positions, and the text is copied
+        // only if the chunk ends first.
         for capture in &member.captures {
             let slot = self.machine.slot(capture);
             self.machine.stack.slots[slot].open(at);
@@ -365,6 +384,8 @@ impl<'a, S: Scan> Run<'a, S> {
                 Ok(Next::Pass(Sink::Copy, at))
             }
             Action::Run(prefix, op) => {
+                // A conversion may yield no value, and then no name may be written. `convert`
+                // writes it instead.
                 if !matches!(self.program.ops[*op as usize], Op::Held(_)) {
                     self.begin_member(prefix);
                 }
@@ -390,10 +411,13 @@ impl<'a, S: Scan> Run<'a, S> {
         loop {
             if self.machine.stack.frames.last().is_some_and(|top| top.kind == FrameKind::Array)
                 && self.machine.state == State::Value(op)
+                // As for members: `convert` writes the comma, if there is a value.
                 && !matches!(program.ops[op as usize], Op::Held(_))
             {
                 self.begin_element(at);
             }
+            // Set for every op and withdrawn by `convert`, the only place where a value can turn
+            // out empty.
             self.machine.wrote = true;
             match &program.ops[op as usize] {
                 Op::Keep => return Ok(Next::Pass(Sink::Copy, at)),
@@ -402,12 +426,15 @@ impl<'a, S: Scan> Run<'a, S> {
                     self.write(text);
                     return Ok(Next::Pass(Sink::Drop, at));
                 }
+                // A wrapper consumes no input, so the loop continues with the inner op on the same
+                // byte.
                 Op::Wrap(inner) => {
                     self.write(b"[");
                     self.push(FrameKind::Wrap, *inner);
                     self.machine.state = State::Value(*inner);
                     op = *inner;
                 }
+                // Null is copied instead: it denotes a missing value on both sides.
                 Op::Object(_) | Op::Again(_) | Op::Array(_) | Op::Unwrap(_) if self.is_null(at) => {
                     return Ok(Next::Pass(Sink::Copy, at));
                 }
@@ -442,6 +469,8 @@ impl<'a, S: Scan> Run<'a, S> {
     fn is_null(&mut self, at: usize) -> bool {
         let is_null = self.chunk[at] == b'n';
         if let Some(recording) = &mut self.recording {
+            // The edge must contain the `n`: without it, the edge would also match before other
+            // scalars, which this op rejects.
             recording.is_null |= is_null;
         }
         is_null
@@ -452,6 +481,7 @@ impl<'a, S: Scan> Run<'a, S> {
         if first == wanted {
             return Ok(());
         }
+        // A valid value of another kind violates the contract; any other byte violates the grammar.
         Err(match Kind::of_first_byte(first) {
             Some(found) => Cause::Kind { expected, found }.into(),
             None => self.unexpected(at, self.machine.state),
@@ -459,6 +489,7 @@ impl<'a, S: Scan> Run<'a, S> {
     }
 
     fn enter(&mut self, at: usize) -> Result<(), Fault> {
+        // The stack grows with the input, so the limit also bounds its memory.
         if self.machine.depth >= self.machine.bounds.json.depth {
             return Err(fault::json(self.place(at), ErrorKind::Limit(Limit::Depth)));
         }
@@ -468,6 +499,8 @@ impl<'a, S: Scan> Run<'a, S> {
 
     #[inline(always)]
     pub(super) fn push(&mut self, kind: FrameKind, id: u32) {
+        // Bits and slots of all frames are in two shared vectors: a push needs no allocation of its
+        // own.
         let (bits, slots) = (self.machine.stack.bits.len(), self.machine.stack.slots_used);
         if let Some(recording) = &mut self.recording {
             let none = Member { wrote: false, last: NONE, member: NONE };
@@ -496,6 +529,7 @@ impl<'a, S: Scan> Run<'a, S> {
             machine.stack.bits.resize(machine.stack.bits.len() + object.words.all(), 0);
         }
         machine.stack.slots_used += object.slots;
+        // Never shrunk: slots beyond `slots_used` keep their buffers for the next object of a list.
         if machine.stack.slots.len() < machine.stack.slots_used {
             machine.stack.slots.resize_with(machine.stack.slots_used, Slot::default);
         }
@@ -510,6 +544,7 @@ impl<'a, S: Scan> Run<'a, S> {
             if frame.has_other_names {
                 self.machine.other_names.close();
             }
+            // A wrapper has no bracket in the input, so it does not count as depth.
             self.machine.depth -= usize::from(frame.kind != FrameKind::Wrap);
         }
     }
@@ -530,6 +565,7 @@ impl<'a, S: Scan> Run<'a, S> {
             return Ok(());
         }
         if let Some(closing) = &object.closing {
+            // Starts with a comma, which is skipped if the object has no member before.
             self.write(&closing[usize::from(!top.wrote)..]);
             return Ok(());
         }
@@ -554,6 +590,8 @@ impl<'a, S: Scan> Run<'a, S> {
         if machine.stack.bits.len() > bits {
             machine.stack.bits[bits..].fill(0);
         }
+        // The slots still contain values of the previous element, which must not leak into this
+        // one.
         for slot in &mut machine.stack.slots[slots..machine.stack.slots_used] {
             slot.clear();
         }
@@ -576,7 +614,7 @@ impl<'a, S: Scan> Run<'a, S> {
         self.value_done(at + 1);
     }
 
-    /// Finishes the value of the innermost frame, which ends before `at`.
+    /// Finishes the value of the innermost frame, whose last byte is before `at`.
     #[inline(always)]
     pub(super) fn value_done(&mut self, at: usize) {
         loop {

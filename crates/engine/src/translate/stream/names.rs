@@ -32,6 +32,8 @@ impl Names {
 
     /// Returns whether this name can get a number.
     pub(super) fn has_room_for(&self, name: &[u8]) -> bool {
+        // Names are chosen by the other side. Bodies with ever new names, such as ids as names,
+        // must not fill the layout.
         name.len() <= NAME_BYTES_MAX && self.known + self.others.len() < NAMES_MAX
     }
 

@@ -18,6 +18,7 @@ impl<S: Scan> Run<'_, S> {
             Skipped::To(end) => (end, &self.chunk[from..end - 1]),
             _ => (self.chunk.len(), &self.chunk[from..]),
         };
+        // Checked before the piece is copied, so that a name without an end does not use up memory.
         if machine.key.len() + piece.len() > machine.bounds.json.key_bytes {
             return Err(fault::json(machine.before + end as u64, ErrorKind::Limit(Limit::KeyBytes)));
         }
@@ -30,6 +31,7 @@ impl<S: Scan> Run<'_, S> {
             machine.key.extend_from_slice(piece);
             let key = std::mem::take(&mut machine.key);
             self.name(&key, end)?;
+            // Put back for its capacity: the next cut name needs no allocation.
             self.machine.key = key;
             self.machine.key.clear();
         }
@@ -40,10 +42,14 @@ impl<S: Scan> Run<'_, S> {
     fn name(&mut self, raw: &[u8], end: usize) -> Result<(), Fault> {
         let start = self.place(end).saturating_sub(raw.len() as u64 + 1);
         let raw = text::check_string(raw).map_err(|(at, kind)| fault::json(start + at as u64, kind))?;
+        // Names are compared decoded: `"\u0061"` is the same member as `"a"` (RFC 8259, section
+        // 8.3).
         let decoded = text::decode(raw);
         let top = *self.top();
         let object = &self.program.objects[top.id as usize];
         let known = object.plan.member(&decoded).map(|(at, _)| at as NameId);
+        // A name that needs an escape has several spellings, so an edge could not recognize it by
+        // its bytes.
         let plain = text::string_break(decoded.as_bytes()) == decoded.len();
         let id = known.or_else(|| if plain { self.number_for(decoded.as_bytes()) } else { None });
         let fresh = match id {
@@ -54,6 +60,8 @@ impl<S: Scan> Run<'_, S> {
                 self.see(id)
             }
             None => {
+                // The ledger is not part of edges, so an edge over this name would miss a
+                // duplicate.
                 self.recording = None;
                 self.ledger(raw, start)?
             }

@@ -15,11 +15,13 @@ impl<S: Scan> Run<'_, S> {
     #[inline(always)]
     pub(super) fn pass(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
         let first = self.chunk[at];
+        // Checked here because `Skip::of` treats every other byte as the start of a number.
         if Kind::of_first_byte(first).is_none() {
             return Err(self.unexpected(at, State::MemberValue));
         }
         let machine = &mut *self.machine;
         if let Some(grammar) = &mut machine.grammar {
+            // The depth counts from the root of the body, not from the skipped value.
             grammar.restart(machine.bounds.json.depth - machine.depth, machine.before + at as u64);
         }
         // Skipping starts after the quote of a string, but at the bracket of a container.
@@ -88,6 +90,7 @@ impl<S: Scan> Run<'_, S> {
             Sink::Drop => {}
             Sink::Hold(op) => {
                 self.bound_held(op, self.machine.held.len() + end - start, end)?;
+                // Only a cut value is copied. A conversion of a complete one reads it in the chunk.
                 self.machine.held.extend_from_slice(&self.chunk[start..end]);
             }
         }
@@ -105,6 +108,8 @@ impl<S: Scan> Run<'_, S> {
             }
             Sink::Hold(op) => {
                 self.deliver(sink, start, end)?;
+                // Moved out, because `convert` needs the machine mutably, and put back for its
+                // capacity.
                 let held = std::mem::take(&mut self.machine.held);
                 self.convert(op, &held, end)?;
                 self.machine.held = held;
@@ -146,14 +151,17 @@ impl<S: Scan> Run<'_, S> {
             Some(FrameKind::Array) => self.begin_element(0),
             _ => {}
         }
+        // From the end, because the start of a cut value is in an earlier chunk.
         let offset = self.place(end) - text.len() as u64;
         let json = self.machine.bounds.json;
+        // The value lies within open containers, which use up a part of the depth.
         let limits = Limits { depth: json.depth - self.machine.depth, ..json };
         let values = Arc::clone(&self.machine.values);
         if !held.run(text, (offset, &values, &limits), self.out)? {
             self.out.truncate(before);
             match top {
                 Some(top) => {
+                    // Restores the frame: `begin_member` has marked the object as having a member.
                     *self.top_mut() = top;
                     if top.kind == FrameKind::Object {
                         self.machine.withdraw(self.program);

@@ -319,9 +319,12 @@ impl Program {
 
     /// Replaces the learned layout by the one of a finished body.
     pub(super) fn learn(&self, learned: Arc<Learned>) {
+        // Concurrent bodies replace each other's layouts. A lost one is learned again by the next
+        // body, so no lock is needed.
         if self.layout_changes.fetch_add(1, Ordering::Relaxed) < LAYOUT_CHANGES_MAX {
             self.learned.store(learned);
         } else {
+            // Keeps the counter from wrapping around, which would permit learning again.
             self.layout_changes.store(LAYOUT_CHANGES_MAX, Ordering::Relaxed);
         }
     }
@@ -370,7 +373,11 @@ impl Compiler {
 
     fn object(&mut self, plan: &Arc<ObjectOp>, wanted: &[Wanted<'_>]) -> u32 {
         let at = u32::try_from(self.objects.len()).expect("fewer than 2^32 objects");
+        // Reserves the index first: the members are compiled next and may refer back to this
+        // object.
         self.objects.push(Object::unfinished(plan));
+        // An object with captures for an outer one depends on where it is used, so it cannot be
+        // shared.
         if wanted.is_empty() {
             self.plain.insert(Arc::as_ptr(plan), at);
         }
@@ -509,6 +516,7 @@ fn alternative<'p>(
     if let Some(member) = source
         && let MemberAction::Emit(Emit { op, .. }) = &plan.members[member].action
         && is_walked(op, path)
+        // With too many slots, the place is looked up in the captured text instead.
         && let Ok(own) = u16::try_from(*slots)
     {
         *slots += 1;

@@ -91,6 +91,8 @@ impl Recording {
                 }
                 Event::OpenSlot(slot, at) => EdgeOp::OpenSlot(SlotAt { slot: *slot as u16, at: offset(*at) }),
                 Event::EndSlot(slot, at) => EdgeOp::EndSlot(SlotAt { slot: *slot as u16, at: offset(*at) }),
+                // The usual edge has one key. Its bit is tested in the loop itself, without running
+                // operations.
                 Event::See(id, at) if is_first && *id < 64 => {
                     (first_key, is_first) = (FirstKey { bit: 1 << id, at: offset(*at) }, false);
                     continue;
@@ -126,6 +128,8 @@ impl Recording {
                 }
             };
             if !matches!(op, EdgeOp::OpenSlot(_) | EdgeOp::EndSlot(_)) {
+                // Slots do not change frames, so a list of objects with captures still reuses its
+                // frame.
                 (is_first, closed) = (false, None);
             }
             writer.ops.push(op);
@@ -175,6 +179,8 @@ impl Writer<'_> {
 
     /// Starts copying at `start`.
     fn start(&mut self, start: usize) {
+        // A plan that keeps most members writes the text that the input already contains. Extending
+        // the span saves a flush and a write per member.
         let is_there = match self.from {
             Some(_) => self.text.get(self.to..start) == Some(&self.gap[..]),
             None => self.text[..start].ends_with(&self.gap),
@@ -200,6 +206,8 @@ impl Writer<'_> {
         let gap = std::mem::take(&mut self.gap);
         let mut text = [0; WORD_BYTES];
         let is_short = gap.len() <= WORD_BYTES;
+        // Longer texts become a separate operation, so that an `Edit` is small enough to be stored
+        // in the edge itself.
         if is_short {
             text[..gap.len()].copy_from_slice(&gap);
         }

@@ -24,15 +24,18 @@ pub(super) fn scalar_end<S: Scan>(scan: S, chunk: &[u8], ahead: &Ahead, from: us
     if first == b'"' {
         let window = window::<1>(ahead, from);
         let found = scan.text_len(window);
+        // The remainder only removes a bounds check: `found` is below the step.
         if found < S::STEP && window[found % WORD_BYTES] == b'"' {
             return at + found + 2;
         }
+        // Long strings and strings with escapes are rare enough that their code is not inlined.
         return scan.enter_apart(StringEnd { chunk, at: at + 1 + found.min(S::STEP) });
     }
     let window = window::<0>(ahead, from);
     if first.is_ascii_digit() {
         let found = scan.digits_len(window);
         let is_end = matches!(window[found % WORD_BYTES], b',' | b'}' | b']');
+        // Integers without a leading zero are certainly valid. All others take the complete check.
         if found < S::STEP && is_end && (first != b'0' || found == 1) {
             return at + found;
         }

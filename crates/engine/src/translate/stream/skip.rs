@@ -38,13 +38,13 @@ pub(super) struct Nested {
 /// The result of skipping within one piece of text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Skipped {
-    /// The value ends before this place.
+    /// The value is complete; this is the position after it.
     To(usize),
     /// The value continues after the text, or may.
     Cut(Skip),
     /// The bracket at this place exceeds the allowed depth.
     TooDeep(usize),
-    /// An invalid literal ends before this place.
+    /// A literal is invalid; this is the position after it.
     NoWord(usize),
     /// The brackets up to this place do not match.
     Unbalanced(usize),
@@ -73,6 +73,7 @@ impl Skip {
         match self {
             Skip::String { escaped } => string_end(scan, bytes, at, escaped),
             Skip::Bare(bare) => match scan.bare_end(bytes, at) {
+                // A number has no closing byte, so at the end of the chunk it may continue.
                 end if end < bytes.len() => bare.end(end - at, end),
                 end => Skipped::Cut(Skip::Bare(bare.after(end - at))),
             },
@@ -114,7 +115,7 @@ impl Bare {
         Bare { left: self.left.map(|left| left.wrapping_sub(len)) }
     }
 
-    /// Returns the result for a value that ends at `end`, after `len` more bytes.
+    /// Returns the result for a value up to `end`, after `len` more bytes.
     #[inline(always)]
     pub(super) fn end(self, len: usize, end: usize) -> Skipped {
         if self.after(len).left.unwrap_or(0) == 0 { Skipped::To(end) } else { Skipped::NoWord(end) }
@@ -123,9 +124,11 @@ impl Bare {
 
 #[inline(always)]
 fn string_end<S: Scan>(scan: S, bytes: &[u8], at: usize, escaped: bool) -> Skipped {
+    // The byte after a backslash cannot close the string.
     let mut at = at + usize::from(escaped);
     loop {
         if at > bytes.len() {
+            // The backslash was the last byte, so `at + 2` is beyond the text.
             return Skipped::Cut(Skip::String { escaped: true });
         }
         at = scan.string_break(bytes, at);
@@ -155,6 +158,7 @@ impl Nested {
         }
         let rest = bytes.get(at..).unwrap_or_default();
         if !rest.is_empty() {
+            // Spaces are no brackets or quotes, so padding does not change the state.
             let mut padded = [b' '; 64];
             padded[..rest.len()].copy_from_slice(rest);
             if let Some(end) = self.block(scan, &padded, rest.len(), depth_left) {
@@ -175,6 +179,7 @@ impl Nested {
     ) -> Option<Skipped> {
         let marks = scan.block(block);
         let (escaped, overflow) = scan::escaped(marks.backslash, self.escaped);
+        // In a padded block, the escape of the last real byte falls on the padding.
         self.escaped = if len == 64 { overflow } else { escaped >> len & 1 == 1 };
         let inside = scan.prefix_xor(marks.quote & !escaped) ^ u64::from(self.in_string).wrapping_neg();
         self.in_string = inside >> 63 == 1;
@@ -190,6 +195,8 @@ impl Nested {
                 return Some(Skipped::TooDeep(at));
             }
             if self.depth == 0 {
+                // Counting both kinds finds unequal numbers, not a wrong order. The grammar, if it
+                // is checked, rejects that; with `Check::Lenient` the value passes unread.
                 return Some(if self.curly == 0 { Skipped::To(at + 1) } else { Skipped::Unbalanced(at) });
             }
         }

@@ -28,6 +28,7 @@ impl Slot {
 
     pub(super) fn end(&mut self, at: usize, chunk: &[u8]) {
         if let SlotState::Open(start) = self.state {
+            // The usual value lies in one chunk and is never copied.
             self.state = if self.held.is_empty() {
                 SlotState::InChunk(start, at)
             } else {
@@ -42,6 +43,7 @@ impl Slot {
         match self.state {
             SlotState::Open(start) => {
                 self.held.extend_from_slice(&chunk[start..]);
+                // The value continues at the start of the next chunk.
                 self.state = SlotState::Open(0);
             }
             SlotState::InChunk(start, end) => {
@@ -66,6 +68,7 @@ impl Slot {
 
     pub(super) fn clear(&mut self) {
         self.state = SlotState::Empty;
+        // Keeps the capacity: slots are reused for each object of a list.
         self.held.clear();
     }
 
