@@ -134,6 +134,7 @@ impl Walk<'_> {
         for one in matches.iter_mut() {
             let (Some(at), None) = *one else { continue };
             let Ok(free) = rest.binary_search(&at) else { continue };
+            // More than one difference: these are probably two unrelated elements.
             if self.near(a.item(at), b.item(at), element, around) <= 1 {
                 rest.remove(free);
                 one.1 = Some(at);
@@ -203,6 +204,7 @@ impl Walk<'_> {
         let (rows, columns) = (start..a.len() - end, start..b.len() - end);
         let mut matches: Vec<Match> = (0..start).map(|at| (Some(at), Some(at))).collect();
         // The table of common subsequences has quadratic size.
+        // Matching by position is linear. It yields more findings, but they are real ones.
         if rows.len() * columns.len() > PAIRS_MAX {
             gap(rows.clone(), columns.clone(), &mut matches);
         } else {

@@ -355,7 +355,8 @@ impl OperationReport {
         }
     }
 
-    /// Returns the number of answers that are equal as far as they were compared. They prove nothing.
+    /// Returns the number of answers that are equal as far as they were compared. They are no
+    /// evidence.
     fn sampled(&self) -> String {
         match self.counts.equal_so_far {
             0 => String::new(),

@@ -66,6 +66,8 @@ pub fn settle<A>(readings: &Readings<A>, compare: impl Fn(&A, &A) -> Comparison)
     let (references, candidates) = (&readings.references[..], &readings.candidates[..]);
     match (readings.first, readings.is_written) {
         (Party::Reference, _) => between_references(references, candidates, compare),
+        // The client's own answer is left out: the write may have changed the data after it was
+        // read.
         (Party::Candidate, true) => between_references(references, &candidates[1..], compare),
         (Party::Candidate, false) => after_candidate(references, candidates, compare),
     }
@@ -82,6 +84,7 @@ pub fn settle_unfinished<A>(
     let found = compare(&readings.references[0], readings.candidates.get(anew)?);
     let moved = readings.references.get(1).map(|after| compare(&readings.references[0], after));
     Some(match moved {
+        // Without another reading of the reference, a change of the data is not excluded.
         None => Settled::Unsettled(found),
         Some(moved) => settle_unexplained(&found, &moved),
     })

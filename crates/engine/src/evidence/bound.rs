@@ -82,6 +82,8 @@ impl Sequence {
 
     /// Returns whether the evidence excludes this rate and all higher ones.
     pub fn proves_below(&self, rate: f64, different: u64, compared: u64) -> bool {
+        // The martingale has one peak, so a rate that is excluded above the observed one excludes
+        // all higher rates too.
         (different as f64) < rate * compared as f64 && self.rules_out(rate, different, compared)
     }
 
@@ -117,6 +119,8 @@ fn solve(holds: impl Fn(f64) -> bool) -> f64 {
 /// none. The result is rounded up.
 fn solve_between(from: f64, to: f64, holds: impl Fn(f64) -> bool) -> f64 {
     let (mut low, mut high) = (from, to);
+    // Bisection instead of the closed form: it needs only the function that decides, so the printed
+    // interval and the decision cannot disagree.
     for _ in 0..HALVINGS {
         let middle = (low + high) / 2.0;
         if holds(middle) { high = middle } else { low = middle }

@@ -5,9 +5,9 @@
 //!
 //! - While the true rate of different or unsettled answers is at or above `mismatch_max`, or the
 //!   rate of unsettled ones alone is at or above `unsettled_max`, the probability that a period in
-//!   a phase ever ends in a promotion is at most `1 - confidence`.
+//!   a phase ever leads to a promotion is at most `1 - confidence`.
 //! - While the true rate of differences is at or below `mismatch_max` and that of unsettled ones at
-//!   or below `unsettled_max`, the probability that a period ever ends in a rollback is at most
+//!   or below `unsettled_max`, the probability that a period ever leads to a rollback is at most
 //!   `1 - confidence`.
 //!
 //! [`super::bound`] lists the assumptions about the calls. Evidence is counted from the start of
@@ -236,6 +236,7 @@ pub enum Waiting {
 impl Gate {
     /// Creates a gate. Its sequences are computed once, here.
     pub fn new(policy: Policy) -> Gate {
+        // Bonferroni's inequality: the probabilities of two errors add up to at most their sum.
         let half = 1.0 - (1.0 - policy.confidence) / 2.0;
         // Promotions need a proof of both rates, so their error probabilities do not add up. A
         // rollback needs only one of two, so each test gets half.
@@ -277,11 +278,15 @@ impl Gate {
             || policy.rollback_after.is_some_and(|limit| counted.different() >= limit.max(1));
         let compared = counted.answers.compared;
         match (is_broken, stage.back(), stage.next()) {
+            // First: differences that are proved must not wait for the minimum of samples or time.
             (true, Some(to), _) => Transition::RollBack { to },
+            // The legacy service answers already. Only the comparison shows the difference.
             (true, None, _) => Transition::None(Waiting::TooDifferent),
             (false, _, None) => Transition::None(Waiting::Nowhere),
             (false, _, Some(_)) if compared == 0 && counted.is_write() => Transition::None(Waiting::Person),
             (false, _, Some(_)) if compared < policy.samples_min => Transition::None(Waiting::Samples),
+            // Comparisons arrive with the traffic. A burst can fill the samples within minutes and
+            // still miss effects that only a longer time shows.
             (false, _, Some(_)) if in_phase_ms < policy.duration_min_ms => Transition::None(Waiting::Time),
             (false, _, Some(to)) => match self.missing_proof(counted) {
                 None => Transition::Promote { to },
@@ -298,6 +303,8 @@ impl Gate {
         if !self.wrong.proves_below(mismatch_max, different, compared) {
             return Some(Waiting::Proof);
         }
+        // Unsettled answers are part of the worst case here, and limited on their own by the second
+        // test: otherwise a high tolerance for differences would also hide an unstable mapping.
         let is_proved = self.wrong.proves_below(mismatch_max, different + counted.unsettled, compared)
             && self.unsettled.proves_below(unsettled_max, counted.unsettled, compared);
         match (is_proved, counted.latency) {
@@ -324,6 +331,7 @@ impl Gate {
 
     /// Returns the kind of evidence against the operation, or its regular kind if there is none.
     fn basis(&self, counted: Counted) -> Basis {
+        // Evidence against the operation takes precedence, because it explains a rollback.
         let against = Basis::ALL.into_iter().find(|basis| self.speaks_against(counted, *basis));
         against.unwrap_or(if counted.is_write() { Basis::Plans } else { Basis::Answers })
     }
@@ -347,6 +355,8 @@ impl Counted {
 
     /// Returns the number of certain differences of all kinds.
     pub fn different(&self) -> u64 {
+        // Without the unsettled ones: `rollback_after` is a hard limit, and they may be correct
+        // answers.
         self.answers.different + self.plans.different + self.effects.different
     }
 

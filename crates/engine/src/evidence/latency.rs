@@ -128,6 +128,7 @@ impl Timed {
 
     /// Returns the bounds on all quantiles. Each side's bounds get half of the error probability.
     pub fn quantiles(&self, confidence: f64) -> Vec<TimedQuantile> {
+        // A verdict relies on both sides' bounds, so their error probabilities add up.
         let half = 1.0 - (1.0 - confidence) / 2.0;
         let of = |(name, quantile): &(&'static str, f64)| {
             let sequence = Sequence::new(half, 1.0 - quantile);
@@ -148,11 +149,14 @@ impl Timed {
         let mut proof = LatencyProof::Within;
         for (quantile, max) in self.quantiles(confidence).iter().zip(demanded) {
             let Some(max) = max else { continue };
+            // Compares the worst case of one side with the best of the other: only a ratio that no
+            // error of the bounds explains is a verdict.
             let is_above =
                 quantile.reference.upper_ms.is_some_and(|upper| quantile.candidate.lower_ms > max * upper);
             let is_within =
                 quantile.candidate.upper_ms.is_some_and(|upper| upper <= max * quantile.reference.lower_ms);
             match (is_above, is_within) {
+                // One violated demand decides; the other quantiles cannot change that.
                 (true, _) => return LatencyProof::Above,
                 (false, false) => proof = LatencyProof::NotEnough,
                 (false, true) => {}

@@ -106,6 +106,8 @@ impl Redactor {
             kind,
             length,
             shape: scalar.filter(|_| !shown).map(|text| shape(&text)),
+            // Salted and truncated: equal values are recognizable, but a short value cannot be
+            // found by trying all candidates without the salt.
             hash: self.hash(&text),
             text: shown.then(|| cut(&String::from_utf8_lossy(&text))),
         }
@@ -158,6 +160,7 @@ impl Redactor {
     pub fn text(&self, text: &str) -> String {
         let known =
             self.known.iter().fold(text.to_owned(), |text, secret| text.replace(secret.as_str(), MASK));
+        // After the known secrets: masking a URL first could cut one of them in two.
         let masked = without_credentials(&known);
         let words = masked.split_inclusive(|c: char| c.is_whitespace());
         words

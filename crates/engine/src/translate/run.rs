@@ -1,6 +1,6 @@
 //! One request on its route, as a state machine without I/O: it returns the next call, consumes the
-//! reply, and ends with an answer, a refusal or an error. Pairs run here too, with buffered bodies,
-//! so that tests, explanations, shadow plans and the slow path share one driver.
+//! reply, and finishes with an answer, a refusal or an error. Pairs run here too, with buffered
+//! bodies, so that tests, explanations, shadow plans and the slow path share one driver.
 
 mod pair;
 mod poll;
@@ -185,8 +185,8 @@ impl Run {
         self
     }
 
-    /// Creates a run that reads one page of a backfill (index into [`Pack::harvests`]). It ends
-    /// with an answer whose body is the list of the page.
+    /// Creates a run that reads one page of a backfill (index into [`Pack::harvests`]). Its answer
+    /// has the list of the page as its body.
     ///
     /// Lists within the page are read up to their bound in each round. `round` is the number of
     /// preceding rounds; [`Run::goes_on`] returns whether another one is needed.
@@ -215,6 +215,7 @@ impl Run {
         let Some(route) = self.route_in(&pack) else {
             return Err(Fault::new(FaultKind::Internal, "there is no such route"));
         };
+        // Before the route sees the event, so that steps and pages need not know such services.
         let event = self.read_failure(event);
         match &route.paging {
             None => self.step(route, event),
@@ -234,6 +235,7 @@ impl Run {
             }
         };
         let event = match event {
+            // The pager first: it may need further calls before the requested page is complete.
             Event::Reply(reply) if pager.waits() => match pager.reply(reply, &self.limits)? {
                 After::Page(reply) => Event::Reply(reply),
                 After::Call(call) => {
@@ -446,6 +448,8 @@ impl Run {
         cause: Option<String>,
     ) -> Next {
         if body.is_some() && !headers.contains_key(header::CONTENT_TYPE) {
+            // Errors have the media type of the pack's error format, such as
+            // `application/problem+json`.
             let style = (status >= 400)
                 .then(|| HeaderValue::from_str(&self.pack.errors[self.direction].content_type).ok())
                 .flatten();
@@ -506,7 +510,7 @@ fn refusal_for(pack: &Pack, served: SideId, reason: ReasonId) -> Refusal {
     }
 }
 
-/// The place as clients know it: the name of a parameter, or what leads to it.
+/// Returns the place as clients know it: the name of a parameter, or its path in the body.
 fn parameter_name(place: &plan::Location) -> String {
     let text = place.text.as_ref();
     let known = ["$.request.body.", "$.request.query.", "$.request.headers.", "$.request.path."];

@@ -443,7 +443,7 @@ impl Writer<'_> {
                 let _ = write!(out, "%5B{}%5D", within.count - 1);
             }
             Container::Array if within.style == Some(ListStyle::Repeated) => {}
-            // The contract's name already ends with brackets.
+            // The contract's name includes the brackets already.
             Container::Array if depth == 2 && prefix.ends_with("%5B%5D") => {}
             Container::Array => out.push_str("%5B%5D"),
         }

@@ -65,7 +65,7 @@ impl Run {
         if !(200..300).contains(&reply.status) || reply.body.is_empty() {
             return Ok(Cow::Borrowed(reply));
         }
-        // Servers often label forms as text, or not at all.
+        // Servers often label forms as text, or send no label.
         let named = reply.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let is_named = |named: &str| named.eq_ignore_ascii_case(BodyFormat::FORM) || named == "text/plain";
         if named.is_some_and(|named| !is_named(essence(named))) {
@@ -162,20 +162,20 @@ impl Run {
     }
 }
 
-/// The body of a pair's request, all of it here.
+/// The complete body of a pair's request.
 #[derive(Clone, Copy, Debug)]
 struct PairBody<'a> {
     bytes: &'a Bytes,
-    /// Of a body of parts, where only its fields are here.
+    /// The fields of a multipart body whose files are streamed separately.
     fields: Option<&'a Fields>,
     limits: &'a Limits,
     salt: u64,
 }
 
 impl PairHeads<'_> {
-    /// Makes the call of a pair from a request with this body, as a [`Run`] does at its start, for
-    /// those who read the reply themselves. `served` is the side of the route; `salt` tells
-    /// boundaries of bodies of parts apart.
+    /// Builds the call of a pair from a request with this body, as a [`Run`] does at its start, for
+    /// callers that process the reply themselves. `served` is the side of the route; `salt` makes
+    /// multipart boundaries unpredictable.
     pub fn next(
         &self,
         served: SideId,
@@ -197,6 +197,7 @@ impl PairHeads<'_> {
         if let Some(at) = head::refused_parameter(&pair.refused, self.request.query) {
             return Err(Stop::Refused(pair.refused[at].reason));
         }
+        // The parameter selects this route; another value would silently get the wrong operation.
         head::wrong_constant(&pair.constants, self.request.query)?;
         let target = self.target(&pair.call)?;
         let mut headers = self.call_headers(&pair.call)?;
@@ -220,7 +221,7 @@ impl PairHeads<'_> {
             _ => None,
         };
         let body: Cow<'_, [u8]> = match (route.operation.body, &parts) {
-            // The other side wants a body that is made of constants alone.
+            // The body consists of constants only, so the plan runs over an empty object.
             (BodyExpected::No, _) => Cow::Borrowed(b"{}"),
             (_, Some((fields, _))) => Cow::Borrowed(&fields.json),
             (_, None) => json_of_request(route, self.request.headers, sent.bytes, sent.limits)?,
@@ -234,7 +235,7 @@ impl PairHeads<'_> {
         }
     }
 
-    /// The fields of a body of parts, and the rest of it where all of it is here.
+    /// Returns the fields of a multipart body, and its remaining parts if the body is complete.
     fn parts(
         &self,
         format: &Arc<MultipartFormat>,
@@ -253,7 +254,8 @@ impl PairHeads<'_> {
         let named = named.unwrap_or("");
         let mut parts = Parts::new(named, format, &pair.call.format, op, *sent.limits, 2 * bytes)?;
         parts.push(sent.bytes.clone());
-        // The whole body is held already, and so is room for what is made of it.
+        // The complete body is buffered and its memory reserved, so no callback has to provide
+        // more.
         match parts.gather(&mut |_| true)? {
             Gathered::Refused(reason) => Err(Stop::Refused(reason)),
             gathered => {
@@ -265,7 +267,7 @@ impl PairHeads<'_> {
         }
     }
 
-    /// The body of a call that is one of parts. Where files are still to come, it is the beginning of it.
+    /// Writes the multipart body of a call. If files follow, this is its start.
     fn written_parts(
         &self,
         format: &MultipartFormat,
@@ -295,7 +297,7 @@ impl PairHeads<'_> {
     }
 }
 
-/// The client's body as JSON, whatever it is written in.
+/// Converts the client's body from its format to JSON.
 pub(super) fn json_of_request<'b>(
     route: &Route,
     headers: &HeaderMap,
@@ -315,7 +317,7 @@ pub(super) fn json_of_request<'b>(
                 .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
             Ok(out.into())
         }
-        // Clients name other types and send JSON all the same, because their tools do so unasked.
+        // Some tools set another content type by default although the body is JSON.
         _ if is_foreign && !begins_as_json(body) => Err(unsupported_stop(BodyFormat::JSON)),
         _ if !route.operation.takes_null && body.trim_ascii() == b"null" => {
             Err(Fault::new(FaultKind::BadBody, "the body is null").into())
@@ -324,7 +326,7 @@ pub(super) fn json_of_request<'b>(
     }
 }
 
-/// JSON in what a call sends.
+/// Converts JSON to the format of the call.
 pub(super) fn encode_call(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -> Result<Bytes, Stop> {
     match format {
         BodyFormat::Form(form) => {

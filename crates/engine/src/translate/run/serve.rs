@@ -35,6 +35,7 @@ impl Run {
         {
             request.insert("body", body);
         }
+        // Before any call: a request that fails a check has no effect on the other side.
         for (at, check) in serve.checks.iter().enumerate() {
             let applies = check.only_if.as_ref().is_none_or(|place| context.is_true(place))
                 && !check.unless.as_ref().is_some_and(|place| context.is_true(place));
@@ -181,6 +182,7 @@ impl Run {
                         row.ok_or_else(|| Fault::new(FaultKind::Internal, "no row of a decision matches"))?;
                     self.marks.push(Mark::Row(at.outcomes.clone(), index));
                     at.outcomes.push(row.outcome);
+                    // Steps are counted per block, and the outcome has a block of its own.
                     at.step = 0;
                 }
             }
@@ -323,6 +325,7 @@ impl Run {
         if !(200..300).contains(&reply.status) {
             if let Some(poll) = call.poll.as_ref().filter(|_| poll::is_passing(reply.status)) {
                 let detail = format!("the last answer was {}", reply.status);
+                // A temporary failure while polling does not end the operation that is polled.
                 return self.pause(serve, poll, at, poll::retry_after(&reply.headers), Some(detail));
             }
             return self.on_failure(serve, at, Failure::Replied(reply));
@@ -332,6 +335,7 @@ impl Run {
             Err(failed) => return self.on_failure(serve, at, failed.into()),
         };
         let reply = reply.as_ref();
+        // From here on a refusal must not forward the request, which would repeat the effect.
         at.wrote |= call.head.effect == Effect::Write;
         let Some(pages) = &call.pages else {
             // The condition of a poll refers to the step's own result.
