@@ -15,7 +15,7 @@ pub struct Error {
 /// The kinds of errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// The text ends inside a value, or is empty.
+    /// The text is empty, or its last value is incomplete.
     UnexpectedEnd,
     /// An unexpected byte.
     Unexpected {

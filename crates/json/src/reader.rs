@@ -40,7 +40,7 @@ pub trait Sink {
     fn key(&mut self, raw: &str) -> Result<(), ErrorKind>;
     /// A value that is no container.
     fn scalar(&mut self, scalar: Scalar<'_>) -> Result<(), ErrorKind>;
-    /// The innermost container ends.
+    /// The innermost container closes.
     fn close(&mut self, container: Container) -> Result<(), ErrorKind>;
 }
 
@@ -169,6 +169,7 @@ impl<S: Sink> Reader<S> {
 
     fn advance(&mut self, chunk: &[u8]) -> Result<(), Error> {
         let room = usize::try_from(self.limits.total_bytes - self.before).unwrap_or(usize::MAX);
+        // The allowed part is read first, because an error in it precedes the limit.
         let allowed = &chunk[..chunk.len().min(room)];
         let mut at = 0;
         while at < allowed.len() {
@@ -228,6 +229,7 @@ impl<S: Sink> Reader<S> {
             b'{' | b'[' | b'"' | b'-' | b'0'..=b'9' | b'a'..=b'z' | b'A'..=b'Z' => byte,
             _ => return Err(Error::new(place, unexpected_kind(self.state, self.innermost()))),
         };
+        // Counted before the value is read: the sink allocates for each one.
         self.nodes += 1;
         if self.nodes > self.limits.nodes {
             return Err(Error::new(place, ErrorKind::Limit(Limit::Nodes)));
@@ -283,13 +285,16 @@ impl<S: Sink> Reader<S> {
     fn string(&mut self, chunk: &[u8], from: usize, key: bool, escaped: bool) -> Result<usize, Error> {
         let limit = if key { self.limits.key_bytes } else { self.limits.scalar_bytes };
         let over = if key { Limit::KeyBytes } else { Limit::ScalarBytes };
-        // In every escape, the second byte neither ends the string nor starts another escape.
+        // The second byte of an escape is skipped: it neither closes the string nor starts another
+        // escape.
         let mut at = from + usize::from(escaped);
         // The scan below finds escapes and control characters, so a string within one chunk needs
         // no second check.
         let mut plain = !escaped && self.pending.is_empty();
         loop {
             at += text::string_break(&chunk[at..]);
+            // Checked before the bytes are stored, and independently of cuts, so that the error is
+            // the same for every division of the text into chunks.
             if self.pending.len() + (at.min(chunk.len()) - from) > limit {
                 return Err(Error::new(self.scalar_start, ErrorKind::Limit(over)));
             }
@@ -341,6 +346,7 @@ impl<S: Sink> Reader<S> {
             return Err(Error::new(self.scalar_start, ErrorKind::Limit(Limit::ScalarBytes)));
         }
         let piece = &chunk[from..from + len];
+        // The next chunk may continue the number or literal.
         if from + len == chunk.len() {
             self.pending.extend_from_slice(piece);
         } else {
@@ -383,6 +389,7 @@ fn with_whole<T>(pending: &mut Vec<u8>, last: &[u8], work: impl FnOnce(&[u8]) ->
     }
     pending.extend_from_slice(last);
     let done = work(pending);
+    // Keeps the capacity for the next cut scalar.
     pending.clear();
     done
 }

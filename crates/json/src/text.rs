@@ -22,8 +22,8 @@ pub fn string_break(bytes: &[u8]) -> usize {
     at + bytes[at..].iter().position(is_break).unwrap_or(bytes.len() - at)
 }
 
-/// Marks the high bit of every byte of `word` that ends plain text. Borrows may also mark bytes
-/// above the first match, so only the lowest mark is valid.
+/// Marks the high bit of every quote, backslash and control character of `word`. Borrows may also
+/// mark bytes above the first match, so only the lowest mark is valid.
 fn break_marks(word: u64) -> u64 {
     const LOW: u64 = 0x0101_0101_0101_0101;
     const HIGH: u64 = 0x8080_8080_8080_8080;

@@ -4,8 +4,8 @@
 //! comma, and after a string that follows one, also on the container. So all tokens of one kind are
 //! compared with their successors at once, in one or two operations on a word. Only brackets are
 //! processed one by one: between two of them, all commas are in the same container. A string is one
-//! run of bits. Adding the bit at its start carries to its end, which marks ends by the token
-//! before the start.
+//! run of bits. Adding the bit at its start carries past its last byte, which yields the closing
+//! quotes grouped by the token before the string.
 
 use super::super::reader::is_blank;
 use super::super::scan::{Classes, Scan, Task, escaped};
@@ -28,9 +28,9 @@ pub(super) struct Blocks<'a> {
     pub at: usize,
 }
 
-/// The state after a block. In a word, the last bit tells whether the last token of the block is of
-/// that kind. The container decides what may follow a comma or an opening bracket; the next block
-/// reads it from the grammar.
+/// The state after a block. The last bit of a word is set if the last token of the block is of that
+/// kind. The container determines the valid successors of a comma or an opening bracket; the next
+/// block reads it from the grammar.
 #[derive(Clone, Copy, Default)]
 struct Pending {
     colon: u64,
@@ -42,9 +42,9 @@ struct Pending {
     either: u64,
     /// 1 if the next bytes are the rest of a number or literal, which was checked to its end.
     bare: u64,
-    /// 1 if the block ends inside a string that is a name in an object.
+    /// 1 if the end of the block is inside a string that is a name in an object.
     in_either: u64,
-    /// All ones if the block ends inside a string.
+    /// All ones if the end of the block is inside a string.
     in_string: u64,
     /// Whether the last byte of that string is a backslash that starts an escape.
     escapes: bool,
@@ -108,6 +108,7 @@ impl Task for Blocks<'_> {
             (pending, at) = (read.pending, at + read.len);
         }
         let tail = chunk.get(at..).unwrap_or_default();
+        // `cut_scalar` has checked this number or literal up to its end, so it is skipped here.
         if pending.bare == 1 {
             at += bare_len(tail);
         } else if (TAIL_BYTES..BLOCK_BYTES).contains(&tail.len())
@@ -119,7 +120,7 @@ impl Task for Blocks<'_> {
             let blanks = BLOCK_BYTES - tail.len();
             block[blanks..].copy_from_slice(tail);
             let read = (Block { chunk: &block, block: &block, at: 0 }).read(scan, pending, grammar);
-            // If the block ends inside a scalar, the grammar checks the tail byte by byte.
+            // If the tail has an incomplete scalar, the grammar checks it byte by byte.
             if let Some(read) = read {
                 (pending, at) = (read.pending, at + read.len - blanks);
             }
@@ -238,9 +239,11 @@ impl Block<'_> {
             return Some(bare & before);
         }
         let rest = &self.chunk[self.at + (64 - len) as usize..];
+        // Without a bound, a chunk that consists of one number would be read again for each block.
         let rest = &rest[..rest.len().min(BARE_MAX)];
         let scalar = &rest[..bare_len(rest)];
         let is_one = matches!(scalar, b"null" | b"true" | b"false") || text::check_number(scalar).is_ok();
+        // A scalar that reaches the end of the chunk may continue in the next one.
         (is_one && scalar.len() < rest.len()).then_some(bare & before)
     }
 
@@ -249,9 +252,12 @@ impl Block<'_> {
     #[inline(always)]
     fn bare_scalars(self, bare: u64, starts: u64, digits: u64, zero: u64) -> Option<()> {
         // Most numbers consist of digits without a leading zero.
+        // A zero that is followed by a digit starts a number with a leading zero.
         if starts & zero & digits >> 1 != 0 {
             return None;
         }
+        // Carries through the digits of each number: a number has another part, such as a fraction,
+        // where the bit after them is still bare.
         let (after_digits, _) = digits.overflowing_add(starts & digits);
         let mut others = after_digits & !digits & bare;
         while others != 0 {
@@ -345,6 +351,8 @@ impl Brackets<'_> {
     fn read(self, grammar: &mut Grammar) -> Option<Option<usize>> {
         let wrong_in = |after| if after == Next::AfterMember { self.in_object } else { self.in_array };
         let (mut after, mut outer) = (grammar.after, grammar.open.len());
+        // Collected aside, because the block may still turn out invalid and must then have no
+        // effect.
         let (mut opened, mut count) = ([Next::End; BLOCK_BYTES], 0);
         let (mut wrong, mut done) = (0, 0);
         let (mut end, mut care) = (None, !0);
@@ -354,6 +362,7 @@ impl Brackets<'_> {
             let place = brackets.trailing_zeros();
             brackets &= brackets - 1;
             let up_to = !0 >> (63 - place);
+            // Only the faults since the last bracket lie in this container.
             wrong |= wrong_in(after) & up_to & !done;
             done = up_to;
             let of_curly = match self.block[place as usize % BLOCK_BYTES] {

@@ -2,7 +2,7 @@
 //!
 //! It does not check UTF-8 ([`Utf8Checker`](crate::Utf8Checker)), duplicate names, lone surrogates,
 //! which the grammar allows, or the length of scalars. The [`Reader`](crate::Reader) checks all of
-//! these and reports what it reads, but takes ten times as long. Tests compare both.
+//! these and reports each token, but takes ten times as long. Tests compare both.
 //!
 //! Decisions to know before editing:
 //!
@@ -163,16 +163,18 @@ impl Grammar {
     pub fn open(&self) -> Option<Open> {
         let inner = self.open.iter().skip(1).chain(self.open.first().map(|_| &self.after));
         inner.enumerate().try_fold(Open::default(), |open, (at, after)| {
+            // A shift beyond the word fails, which limits the search to the capacity of `Open`.
             let object = u32::from(*after == Next::AfterMember).checked_shl(at as u32)?;
             (at < Open::DEPTH_MAX).then(|| Open { depth: open.depth + 1, objects: open.objects | object })
         })
     }
 
     /// Reads from the end of a scalar, or the start of the text, to the next scalar or the end of
-    /// the text. Returns `None` if `text` is invalid or ends before.
+    /// the text. Returns `None` if `text` is invalid or incomplete.
     pub fn feed_to_scalar(&mut self, text: &[u8]) -> Option<Gap> {
         for (at, byte) in text.iter().enumerate() {
             let is_value = matches!(self.next, Next::Value | Next::ValueOrEnd);
+            // A string that is a name is part of the gap: only values interrupt it.
             if self.inside == Inside::Nothing && is_value && is_scalar_start(*byte) {
                 return Some(Gap::Scalar(at));
             }
@@ -184,7 +186,8 @@ impl Grammar {
         None
     }
 
-    /// Reads up to the end of the first value that ends in `chunk`, and returns its position.
+    /// Reads up to the end of the first value that is complete in `chunk`, and returns its
+    /// position.
     ///
     /// # Errors
     /// See [`Grammar::feed`].
@@ -203,6 +206,8 @@ impl Grammar {
             let Some(byte) = chunk.get(at) else { break None };
             if let Err(kind) = self.byte(*byte) {
                 let error = Error::new(self.before + at as u64, kind);
+                // The state is undefined after an error, so every later call must return the same
+                // one.
                 self.failed = Some(error);
                 return Err(error);
             }
@@ -212,7 +217,7 @@ impl Grammar {
         Ok(end)
     }
 
-    /// Returns whether `byte` ends the current number or literal.
+    /// Returns whether `byte` terminates the current number or literal.
     fn is_ended_by(&self, byte: u8) -> bool {
         match self.inside {
             Inside::Number(number) => number.may_end() && number.with(byte).is_none(),
@@ -313,7 +318,7 @@ impl Grammar {
         Ok(())
     }
 
-    /// Ends a number or literal before this byte.
+    /// Finishes a number or literal before this byte.
     fn ends_before(&mut self, byte: u8) -> Result<(), ErrorKind> {
         self.inside = Inside::Nothing;
         self.token(byte)

@@ -1,4 +1,4 @@
-//! Finds JSON structure many bytes at a time: the ends of strings and bare scalars, and the quotes,
+//! Finds JSON structure many bytes at a time: where strings and bare scalars stop, and the quotes,
 //! backslashes and brackets in blocks of 64 bytes.
 //!
 //! All `unsafe` code on the path of bodies is in this folder: one file per instruction set, one for
@@ -172,7 +172,7 @@ pub trait Scan: Copy {
     const STEP: usize;
 
     /// Returns the number of bytes before the first quote, backslash or control character;
-    /// [`Scan::STEP`] or more if there is none in the first [`Scan::STEP`] bytes.
+    /// [`Scan::STEP`] or more if the first [`Scan::STEP`] bytes contain no such byte.
     fn text_len(self, bytes: &[u8; WORD_BYTES]) -> usize;
 
     /// Returns the number of digits in the same way.
@@ -272,6 +272,7 @@ pub fn escaped(backslash: u64, first_escaped: bool) -> (u64, bool) {
     // An escaped backslash escapes no byte. Runs of backslashes are distinguished by the parity of
     // their start: adding the starts carries through each run.
     const EVEN: u64 = 0x5555_5555_5555_5555;
+    // A backslash that is itself escaped starts no escape.
     let backslash = backslash & !u64::from(first_escaped);
     let follows = backslash << 1 | u64::from(first_escaped);
     let odd_starts = backslash & !EVEN & !follows;

@@ -1,30 +1,33 @@
-//! The way of scanning that needs nothing of the processor, and no `unsafe`: what all others must equal.
+//! The scan level for every processor, without `unsafe`. Tests compare all other levels with it.
 
 use super::{BRACKET, BRACKET_BITS, Block, Care, Classes, Scan, Task, WORD_BYTES};
 
-/// Eight bytes at a time, in ordinary registers.
+/// Scans eight bytes at a time in general registers.
 #[derive(Debug, Clone, Copy)]
 pub struct Portable;
 
 const LOW: u64 = 0x0101_0101_0101_0101;
 const HIGH: u64 = 0x8080_8080_8080_8080;
 
-/// High bit of exactly those bytes of `word` that are `byte`, which is ASCII.
+/// Returns the high bit of each byte of `word` that equals `byte`, which is ASCII.
 #[inline(always)]
 fn equal(word: u64, byte: u8) -> u64 {
+    // Unlike the usual test for a zero byte, this one has no false positives above a match: no
+    // carry crosses a byte, because its high bit is cleared first.
     let differing = word ^ (LOW * byte as u64);
     !((differing & !HIGH).wrapping_add(!HIGH) | differing) & HIGH
 }
 
-/// High bit of exactly those bytes that are `most`, which is ASCII, or less.
+/// Returns the high bit of each byte that is `most`, which is ASCII, or less.
 #[inline(always)]
 fn at_most(word: u64, most: u8) -> u64 {
     !((word & !HIGH).wrapping_add(LOW * (0x7f - most as u64)) | word) & HIGH
 }
 
-/// The high bits of the eight bytes as the low eight bits.
+/// Gathers the high bits of the eight bytes into the low eight bits.
 #[inline(always)]
 fn gather(marks: u64) -> u64 {
+    // The factor moves each of the eight bits to another position of the top byte.
     (marks >> 7).wrapping_mul(0x0102_0408_1020_4080) >> 56
 }
 
@@ -45,26 +48,26 @@ fn find(bytes: &[u8], mut at: usize, marks: impl Fn(u64) -> u64, is: impl Fn(u8)
     at + bytes[at..].iter().position(|byte| is(*byte)).unwrap_or(bytes.len() - at)
 }
 
-/// High bit of exactly those bytes that are white space, control characters or structure.
+/// Returns the high bit of each byte that is white space, a control character or structural.
 #[inline(always)]
 fn stops(word: u64) -> u64 {
     let folded = word | (LOW * 0x20);
     at_most(word, 0x20) | equal(word, b',') | equal(word, b':') | equal(folded, b'{') | equal(folded, b'}')
 }
 
-/// High bit of exactly those bytes that are no plain text of a string.
+/// Returns the high bit of each byte that is not plain text of a string.
 #[inline(always)]
 fn text_breaks(word: u64) -> u64 {
     equal(word, b'"') | equal(word, b'\\') | at_most(word, 0x1f)
 }
 
-/// High bit of exactly those bytes that are digits.
+/// Returns the high bit of each digit.
 #[inline(always)]
 fn digits(word: u64) -> u64 {
     at_most(word, b'9') & !at_most(word, b'0' - 1)
 }
 
-/// High bit of exactly those bytes that end a bare scalar.
+/// Returns the high bit of each byte that terminates a bare scalar.
 #[inline(always)]
 fn bare_ends(word: u64) -> u64 {
     stops(word) | equal(word, b'"')
@@ -75,7 +78,7 @@ fn is_bare_end(byte: u8) -> bool {
     byte <= b' ' || matches!(byte, b',' | b':' | b'"') || matches!(byte | 0x20, b'{' | b'}')
 }
 
-/// Place of the first marked byte among the first 16.
+/// Returns the position of the first marked byte among the first 16.
 #[inline(always)]
 fn start(bytes: &[u8; WORD_BYTES], marks: impl Fn(u64) -> u64) -> usize {
     let (words, _) = bytes.as_chunks::<8>();
@@ -86,7 +89,7 @@ fn start(bytes: &[u8; WORD_BYTES], marks: impl Fn(u64) -> u64) -> usize {
     8 + (marks(u64::from_le_bytes(words[1])).trailing_zeros() / 8) as usize
 }
 
-/// For each length, ones over that many bytes.
+/// Masks of that many bytes, by length.
 static MASKS: [[u64; WORD_BYTES / 8]; WORD_BYTES * 2] = {
     let mut masks = [[0; WORD_BYTES / 8]; WORD_BYTES * 2];
     let mut len = 0;

@@ -1,24 +1,25 @@
-//! Windows of a fixed width into bytes, each for one question about the end. The numbers in
-//! brackets refer to the list in the module above.
+//! Windows of a fixed width into bytes, with one bounds check each. The numbers in brackets refer
+//! to the list in the parent module.
 
 #![expect(unsafe_code, reason = "a window whose bounds were checked once")]
 
-/// Bytes of which windows of `N` bytes are looked at.
+/// Bytes that are read in windows of `N` bytes.
 #[derive(Debug, Clone, Copy)]
 pub struct Windows<'b, const N: usize> {
     bytes: &'b [u8],
-    /// How many places have `N` bytes from them on: all below this one.
+    /// Number of positions that have `N` bytes after them.
     places: usize,
 }
 
 impl<'b, const N: usize> Windows<'b, N> {
-    /// Windows into these bytes; none where they are fewer than `N`.
+    /// Creates windows into these bytes. If there are fewer than `N`, [`Windows::at`] returns
+    /// `None`.
     #[inline]
     pub fn of(bytes: &'b [u8]) -> Windows<'b, N> {
         Windows { bytes, places: (bytes.len() + 1).saturating_sub(N) }
     }
 
-    /// The `N` bytes from `at` on, unless there are fewer.
+    /// Returns the `N` bytes from `at`, or `None` if there are fewer.
     #[inline(always)]
     pub fn at(self, at: usize) -> Option<&'b [u8; N]> {
         if at >= self.places {
