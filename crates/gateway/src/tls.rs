@@ -77,6 +77,7 @@ pub enum TlsError {
 /// Returns all errors of a certificate and its key.
 pub fn tls_faults(files: &TlsFiles) -> Vec<TlsError> {
     let alone = [certificates(&files.certificates).err(), key(&files.key).err()];
+    // Whether both match can be checked only if each can be read.
     let faults: Vec<TlsError> = alone.into_iter().flatten().collect();
     if faults.is_empty() { load_certified_key(files).err().into_iter().collect() } else { faults }
 }
@@ -106,6 +107,8 @@ struct ServedCertificate(ArcSwap<CertifiedKey>);
 
 impl ResolvesServerCert for ServedCertificate {
     fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        // Loaded per handshake: open connections keep their certificate, and new ones get a
+        // replacement without a restart.
         Some(self.0.load_full())
     }
 }

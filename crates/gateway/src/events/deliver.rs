@@ -88,6 +88,8 @@ impl Deliverer {
                 Ok(true) => {}
                 Ok(false) => {
                     tokio::select! {
+                        // A new event is delivered at once; the timer finds retries that are due
+                        // and events of other gateways.
                         () = self.parts.queued.notified() => {}
                         () = tokio::time::sleep(LOOK) => {}
                     }
@@ -114,12 +116,16 @@ impl Deliverer {
     /// Starts due deliveries up to the concurrency limit. Returns whether there were any.
     async fn look(&self) -> Result<bool, StoreError> {
         let mut places = Vec::new();
+        // Permits before leases: an event that is leased and waits for a permit would block its key
+        // at every gateway until the lease expires.
         while let Ok(place) = Arc::clone(&self.places).try_acquire_owned() {
             places.push(place);
         }
         if places.is_empty() {
             return Ok(false);
         }
+        // Longer than any attempt. If the lease expired earlier, a second gateway would deliver the
+        // event concurrently.
         let lease = self.parts.settings.timeout + LEASE_MORE;
         let claimed = self.parts.store.events_claim(&self.owner, lease, places.len()).await?;
         let found = !claimed.is_empty();
@@ -154,6 +160,8 @@ impl Deliverer {
                 self.parts.store.event_delivered(id, &self.owner).await.map(drop)
             }
             Tried::Failed(why, wait) => {
+                // `Retry-After` may lengthen the pause, not shorten it: a receiver that always
+                // sends 0 would be called without a pause.
                 let wait = wait.unwrap_or_default().max(self.pause(event.attempts));
                 self.parts.store.event_failed(id, &self.owner, why, Some(wait)).await
             }
@@ -203,6 +211,7 @@ impl Deliverer {
 
     async fn attempt(&self, event: &LeasedEvent) -> Tried {
         let Some(receiver) = self.parts.receivers.receiver(&event.receiver) else {
+            // Not a dead letter: the configuration may be reloaded with the receiver.
             return Tried::Failed("the configuration has no receiver of this name".to_owned(), None);
         };
         let program = self.parts.program.load_full();
@@ -262,6 +271,7 @@ fn classify(status: StatusCode, headers: &HeaderMap) -> Tried {
     if status == StatusCode::GONE {
         return Tried::Dead(what);
     }
+    // Only seconds are read; a date is ignored, and the usual pause applies.
     let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let wait = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(RETRY_AFTER_SECONDS_MAX)));
     Tried::Failed(what, wait)

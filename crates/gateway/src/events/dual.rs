@@ -88,6 +88,8 @@ impl EventsDual {
             return alone(true);
         };
         let Some((phase, period)) = served.phases.event(told.operation) else { return alone(!came.is_own) };
+        // Exactly one of the two is delivered: the own event, or the translated one of the other
+        // side.
         let is_delivered = is_translated(phase, &came.receiver.name, told.operation) != came.is_own;
         let Some(correlate) = told.correlate else { return alone(is_delivered) };
         let subject = subject(served, events, route, came, (phase, period), told.operation);
@@ -113,6 +115,7 @@ impl EventsDual {
         };
         let shadow = self.shadow.load();
         let body = made.map_or_else(|| came.body.to_vec(), |(body, _)| body);
+        // Drawn from the key rather than at random: both events must be in the sample or neither.
         let is_taken = shadow.takes(phase, roll_of(&key));
         let is_small = body.len() <= shadow.settings().body_bytes;
         if is_taken && !is_small {
@@ -133,6 +136,7 @@ impl EventsDual {
     /// Compares two paired events.
     pub(super) fn met(&self, is_own: bool, pair: EventPairLookup<'_>, met: Met) {
         let (Some(body), Some(other)) = (pair.body, met.body) else { return };
+        // The first body was translated by another pack, so a difference could be that pack's.
         if *met.pack != **pair.subject.knowledge.pack_hash() {
             self.shadow.load().record_skip(&pair.subject, SkipReason::Replaced);
             return;

@@ -184,6 +184,8 @@ impl Intake {
         if head.method != Method::POST {
             return ReceiveResult::Method;
         }
+        // The signature covers the bytes as sent, and decoding unverified data would be a risk of
+        // its own.
         if head.headers.contains_key(header::CONTENT_ENCODING) {
             return ReceiveResult::Coded;
         }
@@ -215,6 +217,8 @@ impl Intake {
         match checked {
             Err(refused) => ReceiveResult::Unsigned(refused),
             Ok(message) => {
+                // Acquired after the signature was verified: unverified messages must not use up
+                // the permits of genuine ones.
                 let Ok(_place) = self.places.try_acquire() else {
                     return ReceiveResult::Busy("too many at one time");
                 };
@@ -254,6 +258,8 @@ impl Intake {
             self.parts.dual.decide(&program, events, route, &came);
         let knowledge = program.events().map(|served| Arc::clone(served.knowledge.pack_hash()));
         // The side that receivers know may send events that the pack does not declare.
+        // Stored as a dead letter instead of rejected: the sender would drop it after its retries,
+        // while a later pack may know the event.
         let dead = (route.is_none() && !is_own).then_some("the pack knows no event of this name");
         let new = NewEvent {
             receiver: &receiver.name,

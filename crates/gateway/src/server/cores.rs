@@ -40,6 +40,8 @@ impl CoreRuntimes {
         for (number, bound) in listeners.into_iter().enumerate() {
             let runtime = Builder::new_current_thread().enable_all().build()?;
             let listener = {
+                // The socket registers with the runtime that is entered, and must be polled by this
+                // one.
                 let _inside = runtime.enter();
                 bound.open()?
             };
@@ -70,6 +72,7 @@ impl CoreRuntimes {
     pub async fn join(mut self) {
         self.join.cancel();
         let threads = std::mem::take(&mut self.threads);
+        // Joining blocks, and the threads may need this runtime to finish their work.
         let joined = tokio::task::spawn_blocking(|| {
             for thread in threads {
                 if thread.join().is_err() {

@@ -25,6 +25,8 @@ impl Inherited {
         let mut sockets = Vec::new();
         for at in 0..passed.len() {
             if let Some(socket) = passed.take_tcp_listener(at)? {
+                // The service manager passes blocking sockets, and a runtime would block its thread
+                // in `accept`.
                 socket.set_nonblocking(true)?;
                 sockets.push((socket.local_addr()?, socket));
             }
@@ -40,6 +42,7 @@ impl Inherited {
     /// Claims the socket bound to `address`, or else one bound to its port on all addresses.
     pub fn claim(&mut self, address: SocketAddr) -> Option<TcpListener> {
         let is_at = |bound: &SocketAddr| *bound == address;
+        // Service managers usually bind all addresses, while the configuration may name one.
         let is_wider = |bound: &SocketAddr| bound.port() == address.port() && bound.ip().is_unspecified();
         let addresses = || self.sockets.iter().map(|(bound, _)| bound);
         let at = addresses().position(is_at).or_else(|| addresses().position(is_wider))?;

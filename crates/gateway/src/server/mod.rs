@@ -294,11 +294,14 @@ async fn serve_among<S: RequestService>(
         if drain.is_leaving() {
             activity.leave();
         }
+        // Registered before its task starts, so that a shutdown in between reaches it.
         let entry = registry.enter(Arc::clone(&activity));
         let (service, options) = (service.clone(), Arc::clone(options));
         let is_measured = options.is_measured;
         let served = connection::serve(stream, address, tls.clone(), service, options, activity);
         connections.spawn(async move {
+            // Moved into the task, so that they are released when the connection closes for any
+            // reason.
             let _held = (place, entry, memory);
             let gauge = is_measured.then(metrics::connections);
             gauge.iter().for_each(|gauge| gauge.increment(1.0));
@@ -308,6 +311,8 @@ async fn serve_among<S: RequestService>(
     };
     loop {
         let (stream, address) = tokio::select! {
+            // Drain before accepts: under load there is always a connection to accept, and the
+            // shutdown would wait for a pause.
             biased;
             () = drain.wait_for_begin() => break,
             () = drain.left.cancelled(), if !has_left => {
@@ -339,6 +344,7 @@ async fn serve_among<S: RequestService>(
     registry.give(ShutdownSignal::Finish);
     let in_time = wait_for_connections(&connections, &registry, &serving.options, &mut ticks).await;
     let cut = if in_time { 0 } else { connections.len() };
+    // Also without a timeout: it has no effect if every connection has closed.
     registry.give(ShutdownSignal::Cut);
     connections.wait().await;
     Drained { cut }
@@ -372,6 +378,7 @@ async fn wait_for_connections(
 fn ticks(timeouts: &ConnectionTimeouts) -> Interval {
     let period = registry::tick(timeouts);
     let mut ticks = tokio::time::interval_at(Instant::now() + period, period);
+    // After a busy time, missed ticks are not repeated: one sweep checks all deadlines.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     ticks
 }

@@ -61,6 +61,8 @@ impl ConnectionPermits {
     pub(super) fn take(self: &Arc<ConnectionPermits>, address: IpAddr) -> Result<ConnectionPermit, NoPermit> {
         let (counted, bounds) = (self.network_of(address), self.bounds.load());
         let mut taken = self.lock_taken();
+        // Saturating, because `take_over` and a lowered limit may leave more permits taken than
+        // allowed.
         let free = bounds.max.saturating_sub(taken.all);
         if free == 0 {
             return Err(NoPermit::Full);
@@ -98,6 +100,7 @@ impl ConnectionPermits {
     /// Returns the key under which connections from an address are counted; `None` for a trusted
     /// proxy. IPv6 addresses count by network, since one client usually controls all of it.
     fn network_of(&self, address: IpAddr) -> Option<IpAddr> {
+        // A dual-stack socket reports IPv4 peers as mapped IPv6 addresses, all of one /64 network.
         let address = address.to_canonical();
         if self.bounds.load().trusted.iter().any(|network| network.contains(&address)) {
             return None;
@@ -128,6 +131,7 @@ impl Drop for ConnectionPermit {
             && let Some(own) = taken.by_address.get_mut(&address)
         {
             *own -= 1;
+            // Removes the entry, or the map would grow with every address that ever connected.
             if *own == 0 {
                 taken.by_address.remove(&address);
             }

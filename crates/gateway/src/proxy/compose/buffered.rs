@@ -62,6 +62,7 @@ pub(crate) async fn buffer_request(
     if announced > bytes_max {
         return Err(too_large(ErrorSide::Client, bytes_max));
     }
+    // Only an overload is worth reading the body for, because the client may retry it.
     let is_refusal = |error: &GatewayError| matches!(error.kind(), ErrorKind::Overloaded { .. });
     let outcome = match grow(&mut share, announced) {
         Ok(()) => gather(&mut body, ErrorSide::Client, bytes_max, announced, &mut share).await,

@@ -64,6 +64,7 @@ pub(crate) fn strip_coding(
         [one] => {
             Coding::from_name(one).ok_or_else(|| unsupported_coding(side, "an unknown content coding"))?
         }
+        // Each further coding multiplies the possible expansion, and no common client uses two.
         _ => return Err(unsupported_coding(side, "more than one content coding")),
     };
     let came = Arc::new(AtomicU64::new(0));
@@ -170,6 +171,8 @@ impl Decoded {
         if let DecodeStage::Waiting(source) = &mut self.stage {
             let waiting = source.as_mut().expect("it is taken with the stage");
             let first = ready!(waiting.poll_ahead(cx, self.coding.first_bytes()))?;
+            // `deflate` is sent with and without the zlib header (RFC 9110, section 8.4.1.2); the first
+            // two bytes differ.
             let first: Vec<u8> = first.iter().copied().take(2).collect();
             let source = source.take().expect("it was there a moment ago");
             self.stage = match first.is_empty() {

@@ -137,6 +137,7 @@ impl Converted {
     fn push(&mut self, mut chunk: Bytes) -> Result<Bytes, GatewayError> {
         self.came += chunk.len() as u64;
         if let Some(start) = self.start.take() {
+            // The mark may be cut between two chunks.
             chunk = join(start, chunk);
             if may_be_mark(&chunk) {
                 self.start = Some(chunk);

@@ -43,6 +43,7 @@ impl Future for Finishing {
         let work = self.work.as_mut().expect("a future is not polled after it is ready");
         let polled = work.as_mut().poll(cx);
         if polled.is_ready() {
+            // A completed future must not be polled again by the detached task.
             self.work = None;
         }
         polled

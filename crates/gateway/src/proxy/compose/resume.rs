@@ -54,6 +54,7 @@ impl Resume {
     pub(crate) async fn claim(&self, client: &str, key: Vec<u8>) -> ResumableStep {
         // In-process locks are enough to serialize concurrent retries of one client at this
         // gateway. The table lock is released before waiting.
+        // A zero byte cannot occur in a client id, so keys of two clients never coincide.
         let lock_key = [client.as_bytes(), b"\0", &key].concat();
         let lock = {
             let mut locks = self.locks.lock().unwrap_or_else(PoisonError::into_inner);
@@ -133,6 +134,7 @@ fn encode(reply: &Reply) -> Vec<u8> {
 /// Returns whether a header field describes the result rather than the moment of the response.
 fn is_lasting(name: &HeaderName) -> bool {
     let name = name.as_str();
+    // A replayed cookie or rate limit would describe an earlier moment.
     !["set-cookie", "retry-after", "date"].contains(&name) && !name.contains("ratelimit")
 }
 
