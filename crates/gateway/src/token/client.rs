@@ -123,10 +123,12 @@ impl Clients {
         grant_of: impl Fn(&ClientRow) -> Option<Arc<Grant>>,
     ) {
         let before = self.table.load();
+        // Copied and replaced: lookups continue with the previous table meanwhile, without a lock.
         let mut table = ClientTable::clone(&before);
         let touched: HashSet<&str> = rows.iter().map(|row| row.id.as_str()).collect();
         let replaced: Vec<Arc<Client>> =
             before.by_name.values().filter(|client| touched.contains(client.id.as_str())).cloned().collect();
+        // Removed first, because a token may have moved to another client or be gone.
         table.by_token.retain(|_, binding| !touched.contains(binding.client.id.as_str()));
         table.by_name.retain(|_, client| !touched.contains(client.id.as_str()));
         for row in &rows {
@@ -162,6 +164,7 @@ impl Clients {
             table.by_name.insert(name, client);
         }
         show_replaced(&replaced, &rows, &table);
+        // `make_mut` copies the set, so it must not run for hashes that are known already.
         retired.retain(|hash| !table.retired.contains(hash));
         if !retired.is_empty() {
             Arc::make_mut(&mut table.retired).extend(retired);

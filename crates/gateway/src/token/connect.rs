@@ -92,6 +92,7 @@ impl Registry {
             self.store.set_app(&key, &app.id, &app.secret).await?;
         }
         let app = app.or(stored).ok_or_else(|| ConnectError::NoApp(name.to_owned()))?;
+        // Stored only as a hash: the database alone does not suffice to complete a pending link.
         let state = URL_SAFE_NO_PAD.encode(random::<32>());
         let hash = self.store.hasher().hash(HashOf::ConnectState, state.as_bytes());
         let verifier = Secret::new(URL_SAFE_NO_PAD.encode(random::<32>()));
@@ -127,12 +128,16 @@ impl Registry {
                 let hash = self.store.hasher().hash(HashOf::ConnectState, state.as_bytes());
                 self.store.take_connect_state(&hash).await?
             }
+            // Some servers drop the `state`. The link is then unambiguous only if exactly one is
+            // pending.
             None if endpoint.oauth().is_state_optional => self.store.take_only_connect_state().await?,
             None => None,
         };
         let PendingAuthorization { client, verifier } = pending.ok_or(ConnectError::State)?;
         match (&found.issuer, &answer.issuer) {
             (Some(ours), Some(theirs)) if ours != theirs => return Err(ConnectError::OtherIssuer),
+            // A server that announces `iss` must send it (RFC 9207, section 2.4). Without this
+            // check, another server's code could be injected (mix-up attack).
             (Some(_), None) if found.names_itself => return Err(ConnectError::OtherIssuer),
             _ => {}
         }
@@ -146,6 +151,8 @@ impl Registry {
         let (Some(id), Some(secret)) = (secrets.app_id, secrets.app_secret) else {
             return Err(ConnectError::NoApp(name));
         };
+        // Before the code is spent: without disk space for the tokens, the authorization would be
+        // lost.
         self.store.prepare_connecting().await?;
         let offer = Offer::Code { code: &code, verifier: &verifier };
         let tokens = match endpoint.exchange(&OAuthApp { id, secret }, offer).await {

@@ -118,6 +118,7 @@ impl Discovery {
             return Ok(found);
         }
         let _asking = self.asking.lock().await;
+        // Checked again under the lock: the caller before may have fetched it.
         match self.found.load_full() {
             Some(found) => Ok(found),
             None => self.ask(http, oauth).await,
@@ -215,6 +216,8 @@ fn check_issuer(metadata: &Value, issuer: &str) -> Result<(), MetadataError> {
 /// Returns the URL under this name in the metadata, if it is safe to send secrets to.
 fn address(metadata: &Value, name: &str) -> Option<Url> {
     let url = metadata.get(name).and_then(Value::as_str).and_then(|text| Url::parse(text).ok());
+    // Metadata are fetched from the network, so an address in them must not lower the protection of
+    // secrets.
     url.filter(|url| url.scheme() == "https" || is_loopback(url.host_str()))
 }
 
