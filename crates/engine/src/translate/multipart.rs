@@ -110,6 +110,7 @@ impl Reader {
                 State::Begin => self.begin(),
                 State::Content => self.content(),
                 State::Epilogue => {
+                    // The epilogue has no meaning and is discarded (RFC 2046, section 5.1.1).
                     self.rest = Bytes::new();
                     return Ok(None);
                 }
@@ -151,6 +152,7 @@ impl Reader {
     /// Returns the number of bytes at the end that may be the start of a delimiter.
     fn partial_delimiter(&self) -> usize {
         let needle = self.delimiter.needle();
+        // One byte less than the delimiter: a complete one would have been found.
         let longest = needle.len().min(self.rest.len() + 1) - 1;
         let tail = &self.rest[self.rest.len() - longest..];
         let mut candidates = memchr::memchr_iter(b'\r', tail).map(|at| longest - at);
@@ -164,6 +166,7 @@ impl Reader {
             self.state = State::Epilogue;
             return Ok(());
         }
+        // Transport padding is allowed after a boundary (RFC 2046, section 5.1.1).
         let padding = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
         let end = &rest[padding..];
         let is_end = b"\r\n".starts_with(&end[..end.len().min(2)]);

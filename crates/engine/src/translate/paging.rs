@@ -156,6 +156,8 @@ impl Pager {
                     continue;
                 }
             };
+            // The service could read the other value, and the client would get a page that it did
+            // not request.
             if slot.replace(decode_query(value.unwrap_or(""))).is_some() {
                 return Err(bad_request(&name, "comes twice"));
             }
@@ -217,6 +219,7 @@ impl Pager {
         if service.counts() {
             // A page number counts pages, an offset counts items.
             let offset = match &client.by {
+                // Checked, because the page number is the client's.
                 PagedBy::Page { .. } => self.asked.checked_mul(self.span()?),
                 _ => Some(self.asked),
             };
@@ -372,6 +375,7 @@ impl Pager {
             // After an empty page, the position would be the same and the cached cursor wrong.
             && advance > 0
         {
+            // Also for pages on the way, so that a client that counts up needs one call per page.
             self.pages.remember(&self.list, follows, cursor);
         }
         if self.reached == self.goal {
@@ -394,6 +398,8 @@ impl Pager {
         if follows > self.goal {
             return Err(bad_page("the service has no page that begins there"));
         }
+        // One request must not cause an unlimited number of calls; the cached position helps the
+        // next one.
         if self.calls >= self.paging.upto {
             return Err(bad_page("further than the mapping reads"));
         }
