@@ -236,7 +236,7 @@ pub enum Waiting {
 impl Gate {
     /// Creates a gate. Its sequences are computed once, here.
     pub fn new(policy: Policy) -> Gate {
-        // Bonferroni's inequality: the probabilities of two errors add up to at most their sum.
+        // The probability of either of two errors is at most the sum of both (Bonferroni).
         let half = 1.0 - (1.0 - policy.confidence) / 2.0;
         // Promotions need a proof of both rates, so their error probabilities do not add up. A
         // rollback needs only one of two, so each test gets half.
@@ -280,7 +280,7 @@ impl Gate {
         match (is_broken, stage.back(), stage.next()) {
             // First: differences that are proved must not wait for the minimum of samples or time.
             (true, Some(to), _) => Transition::RollBack { to },
-            // The legacy service answers already. Only the comparison shows the difference.
+            // The legacy service answers already, so there is no phase to return to.
             (true, None, _) => Transition::None(Waiting::TooDifferent),
             (false, _, None) => Transition::None(Waiting::Nowhere),
             (false, _, Some(_)) if compared == 0 && counted.is_write() => Transition::None(Waiting::Person),

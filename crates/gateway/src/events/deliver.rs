@@ -271,7 +271,7 @@ fn classify(status: StatusCode, headers: &HeaderMap) -> Tried {
     if status == StatusCode::GONE {
         return Tried::Dead(what);
     }
-    // Only seconds are read; a date is ignored, and the usual pause applies.
+    // Only seconds are parsed. With a date, the usual pause applies.
     let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
     let wait = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(RETRY_AFTER_SECONDS_MAX)));
     Tried::Failed(what, wait)

@@ -257,9 +257,9 @@ impl Intake {
         let Decided { is_delivered, pair, untranslated } =
             self.parts.dual.decide(&program, events, route, &came);
         let knowledge = program.events().map(|served| Arc::clone(served.knowledge.pack_hash()));
-        // The side that receivers know may send events that the pack does not declare.
-        // Stored as a dead letter instead of rejected: the sender would drop it after its retries,
-        // while a later pack may know the event.
+        // An unknown event becomes a dead letter instead of being rejected: the sender would drop it
+        // after its retries, while a later pack may declare it. The side that receivers know may
+        // send events that the pack does not declare.
         let dead = (route.is_none() && !is_own).then_some("the pack knows no event of this name");
         let new = NewEvent {
             receiver: &receiver.name,

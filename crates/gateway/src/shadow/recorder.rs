@@ -54,7 +54,7 @@ impl Recorder {
     pub(super) fn record(&self, entry: RecordEntry) {
         // Before the queue: the metrics remain complete even if the store loses entries.
         count(&entry);
-        // Dropped evidence only delays a promotion; waiting would delay the clients' requests.
+        // Dropped evidence only delays a decision of the gate; waiting would delay requests.
         if self.entries.try_send(entry).is_err() {
             metrics::shadow_unrecorded(1);
         }

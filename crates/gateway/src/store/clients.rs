@@ -213,7 +213,7 @@ impl Store {
             changed.extend(is_changed.then_some(client.name));
             if became != Ensured::Done {
                 // A retired token is always rejected, while an unknown one may be forwarded to the
-                // old service. The tokens of a revoked client must not take that way.
+                // old service. The tokens of a revoked client must not be forwarded.
                 retired += retire_unbound(&mut tx, &client.tokens).await?;
             }
             ensured.push(became);

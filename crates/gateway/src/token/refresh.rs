@@ -101,8 +101,8 @@ async fn run(grant: Arc<Grant>, generation: i64) -> Result<(), TokenError> {
     let row = match begin(&grant, generation).await {
         Ok(Some(row)) => row,
         Ok(None) => {
-            // Another gateway was faster. Its tokens have been adopted, so the callers of this
-            // refresh succeed.
+            // Another gateway was faster, or the state has changed. `begin` has adopted the stored
+            // row, which decides the result.
             count(&grant, "moved");
             return if grant.generation() > generation { Ok(()) } else { Err(grant.why_not()) };
         }

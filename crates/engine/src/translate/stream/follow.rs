@@ -139,7 +139,7 @@ impl<S: Scan> Run<'_, S> {
     pub(super) fn learn_end(&mut self, at: usize) {
         let Some(recording) = self.recording.take() else { return };
         let text = &self.chunk[recording.start..];
-        // The same limit as in `learn`: a body with a lower limit may follow this edge later.
+        // As in `learn`: an edge must never nest deeper than the limit.
         if recording.depth + brackets(&text[..at - recording.start]) <= self.machine.bounds.json.depth {
             let len = at - recording.start;
             let learned =
@@ -182,7 +182,7 @@ impl<S: Scan> Run<'_, S> {
         }
         let machine = &mut *self.machine;
         let found = machine.layout.learned.find(&machine.stack.frames, open, sink);
-        // The layout of a busy program is complete after a few bodies. Lookups then never copy it.
+        // After a number of changes the layout stays constant, so that lookups never copy it.
         if found.is_some() || !machine.layout.may_change {
             return found;
         }

@@ -347,8 +347,8 @@ impl Exchange<'_> {
     /// it and both the client's method and the call's method are idempotent.
     fn is_repeatable(&self, call: &translate::Call) -> bool {
         let is_read = call.effect == Effect::None && call.method == Method::GET;
-        // Idempotence of both methods is required: a plan may translate PUT into a call that is not
-        // idempotent, and POST into one that is (RFC 9110, section 9.2.2).
+        // Except for reads, both methods must be idempotent (RFC 9110, section 9.2.2): a plan may
+        // translate PUT into a call that is not, and POST into one that is.
         call.repeatable
             && (is_read || (self.request.context.method.is_idempotent() && call.method.is_idempotent()))
     }

@@ -101,8 +101,7 @@ impl SharedConnection {
 /// section 6.5.2).
 fn list_bytes_max(limits: &UpstreamLimits) -> u32 {
     let bytes = limits.head_bytes_max.saturating_add(limits.fields_max.saturating_mul(32));
-    // The setting has 32 bits
-    // (RFC 9113, section 6.5.1).
+    // The setting has 32 bits (RFC 9113, section 6.5.1).
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
