@@ -91,11 +91,14 @@ impl Admin {
         let answer = match checked {
             Ok(()) => {
                 let is_known = match need {
+                    // Health and callback need no credential, so a connection that uses only them may be
+                    // evicted.
                     AccessLevel::Nothing => false,
                     AccessLevel::Visitor => self.guard.visitor(&head.headers).await.is_some(),
                     AccessLevel::ToRead | AccessLevel::ToChange => true,
                 };
-                // Exempt connections with a valid token from eviction by others.
+                // Exempt connections with a valid token from eviction by others. On an open port every
+                // connection would be exempt, which would disable eviction.
                 if is_known
                     && !self.guard.is_open()
                     && let Some(standing) = head.extensions.get::<ConnectionHandle>()

@@ -94,6 +94,7 @@ pub(super) fn memory(limits: &config::LimitsConfig) -> Memory {
 /// Lowers `in_flight_max` to the number of requests that fit into the memory budget.
 pub(super) fn fit_to_memory(limits: Limits, memory: &Memory) -> Limits {
     let requests_max = usize::try_from(memory.bytes_max() / REQUEST_BYTES).unwrap_or(usize::MAX);
+    // At least one: a tiny budget must slow the gateway down, not reject every request.
     let in_flight_max = limits.requests.in_flight_max.min(requests_max.max(1));
     Limits { requests: RequestLimits { in_flight_max, ..limits.requests }, ..limits }
 }

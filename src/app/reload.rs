@@ -257,6 +257,7 @@ impl Reloader {
         }
         stack.tokens.discover();
         if workers.is_some() {
+            // Pairs of events would otherwise be compared by workers that are stopped below.
             self.dual.set_shadow(stack.migration.shadow.clone());
         }
         shared.phases.serve(tables.into_iter().flatten().collect());
@@ -408,9 +409,8 @@ fn needs_restart(running: &Config, new: &Config) -> Vec<String> {
         running.store != new.store,
         running.limits.memory != new.limits.memory,
         running.log.format != new.log.format,
-        // Compared as displayed, with masked secrets: if only a secret of a receiver changed, this does
-        // not report it.
-        running.masked["events"] != new.masked["events"],
+        // The displayed form masks secrets, so these are compared on their own.
+        running.masked["events"] != new.masked["events"] || !running.events.has_secrets_of(&new.events),
     ];
     let keys = TAKE_A_RESTART.iter().zip(changed).filter(|(_, changed)| *changed);
     keys.map(|(key, _)| (*key).to_owned()).collect()
