@@ -43,7 +43,7 @@ const NOT_PROVED: u8 = 4;
 
 #[derive(clap::Args)]
 struct ReportArgs {
-    /// Print an HTML page instead of text
+    /// Print Markdown instead of text
     #[arg(long)]
     markdown: bool,
     /// Accepted rate of differences

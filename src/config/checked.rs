@@ -376,11 +376,31 @@ impl EventReceiver {
     pub fn paths(&self) -> impl Iterator<Item = &Placed<String>> {
         std::iter::once(&self.path).chain(self.own.as_ref().map(|own| &own.path))
     }
+
+    /// Returns its signature schemes: of the service, of deliveries, and of its own version.
+    fn signatures(&self) -> [Option<&Signature>; 3] {
+        [Some(&self.verify), self.sign.as_ref(), self.own.as_ref().map(|own| &own.verify)]
+    }
+
+    /// Returns whether both have the same signature schemes with the same secrets.
+    fn has_secrets_of(&self, other: &EventReceiver) -> bool {
+        self.signatures().into_iter().zip(other.signatures()).all(|pair| match pair {
+            (Some(one), Some(other)) => one.has_secrets_of(other),
+            (None, None) => true,
+            _ => false,
+        })
+    }
 }
 
 impl EventsConfig {
     /// Returns whether a receiver gets events of its own version.
     pub fn has_own(&self) -> bool {
         self.receivers.iter().any(|receiver| receiver.own.is_some())
+    }
+
+    /// Returns whether the receivers, in order, have the same secrets.
+    pub fn has_secrets_of(&self, other: &EventsConfig) -> bool {
+        self.receivers.len() == other.receivers.len()
+            && self.receivers.iter().zip(&other.receivers).all(|(one, other)| one.has_secrets_of(other))
     }
 }

@@ -74,7 +74,8 @@ async fn all_but_a_short_list_is_taken_up_while_it_runs() {
     std::fs::write(&secret, FIRST).expect("written");
     let more = "oauth: { authorize_url: 'http://127.0.0.1:9/first', token_url: 'http://127.0.0.1:9/t', redirect_url: 'http://127.0.0.1:9/r' }\n\
         clients: [{ name: acme, v2_token: old-token-of-acme, grant: { client_id: app, client_secret: secret-of-app } }]\n\
-        limits: { target_bytes: 8KiB }\nlog: { level: info }\nreload: { settle: 20ms }\n";
+        limits: { target_bytes: 8KiB }\nlog: { level: info }\nreload: { settle: 20ms }\n\
+        events: { receivers: { acme: { verify: { secret: whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw }, url: 'http://127.0.0.1:9/events' } } }\n";
     let file = serving::write(folder.path(), "127.0.0.1:9", more);
     replace(
         &file,
@@ -115,6 +116,7 @@ async fn all_but_a_short_list_is_taken_up_while_it_runs() {
             ("log: { level: info }", "log: { level: debug, format: json }"),
             (&format!("key: ['file:{at}/key']"), &format!("key: ['file:{at}/second-key', 'file:{at}/key']")),
             (&store, &format!("sqlite:{at}/other.db")),
+            ("MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", "C2FVsBQIhrscChlQIMV+b5sSYspob7oD"),
             (
                 "reload: {",
                 "shadow: { calls: 3 }\ngate: { default: never }\ntrusted_proxies: [10.0.0.0/8]\nreload: {",
@@ -122,8 +124,8 @@ async fn all_but_a_short_list_is_taken_up_while_it_runs() {
         ],
     );
     let log = running.reloaded(false).await;
-    assert!(log.contains(r#"needs_restart=["store", "log.format"]"#), "{log}");
-    assert_eq!(running.metric("switchback_restart_pending").await, "2");
+    assert!(log.contains(r#"needs_restart=["store", "log.format", "events"]"#), "{log}");
+    assert_eq!(running.metric("switchback_restart_pending").await, "3");
     let before = std::fs::read_to_string(&file).expect("it was written");
     replace(&file, &[("gate: { default: never }", "gate: { default: nonsense }")]);
     let program = Arc::clone(&running.program);
@@ -134,7 +136,7 @@ async fn all_but_a_short_list_is_taken_up_while_it_runs() {
         overview.contains("The last reload failed")
     })
     .await;
-    let pending = "A restart is pending</strong>: changes of <code>store, log.format</code>";
+    let pending = "A restart is pending</strong>: changes of <code>store, log.format, events</code>";
     assert!(overview.contains(pending), "a failed reload leaves what waits for a restart: {overview}");
     std::fs::write(&file, before).expect("written");
     running.reloaded(false).await;

@@ -83,6 +83,11 @@ pub enum SignatureError {
 }
 
 impl Signature {
+    /// Returns whether both have the same secrets, in the same order.
+    pub fn has_secrets_of(&self, other: &Signature) -> bool {
+        self.secrets.iter().map(Secret::expose).eq(other.secrets.iter().map(Secret::expose))
+    }
+
     /// Creates a scheme. Secrets of Standard Webhooks are base64 after `whsec_`; others are plain
     /// text. Returns `None` if the list is empty or a secret is malformed.
     pub fn new(form: SignatureForm, secrets: &[Secret<String>]) -> Option<Signature> {
