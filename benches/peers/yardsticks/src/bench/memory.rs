@@ -24,11 +24,11 @@ const SETTLE_STEPS_MAX: usize = 100;
 pub struct Memory {
     #[serde(skip)]
     pub peer: Peer,
-    /// Resident memory after a first request and a period without requests.
+    /// Anonymous memory after a first request and a period without requests.
     pub idle: Option<u64>,
-    /// Resident memory while 256 connections request lists.
+    /// Anonymous memory while 256 connections request lists.
     pub connections: Option<u64>,
-    /// Resident memory some time after these connections closed.
+    /// Anonymous memory some time after these connections closed.
     pub left: Option<u64>,
     /// Growth per reader that reads the head of an answer of 20 MB and then stalls.
     pub stalled: Option<u64>,
@@ -108,25 +108,25 @@ fn started(peer: Peer, site: &Site) -> Result<Running> {
     Ok(running)
 }
 
-/// Returns the idle resident memory of each. The peers wait at the same time.
+/// Returns the idle anonymous memory of each. The peers wait at the same time.
 fn idle(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Result<u64>> {
     let running: Vec<_> = peers.iter().map(|peer| started(*peer, site)).collect();
     std::thread::sleep(extent.quiet);
-    running.into_iter().map(|running| resident(&mut running?)).collect()
+    running.into_iter().map(|running| anonymous(&mut running?)).collect()
 }
 
-fn resident(running: &mut Running) -> Result<u64> {
+fn anonymous(running: &mut Running) -> Result<u64> {
     running.process.check()?;
-    Ok(running.process.memory("VmRSS"))
+    Ok(running.process.memory("RssAnon"))
 }
 
-/// Returns the resident memory once it no longer changes.
-fn settled(running: &Running) -> u64 {
-    let mut last = running.process.memory("VmRSS");
+/// Returns a line of `/proc/PID/status` once it no longer changes.
+fn settled(running: &Running, line: &str) -> u64 {
+    let mut last = running.process.memory(line);
     let mut same = 0;
     for _ in 0..SETTLE_STEPS_MAX {
         std::thread::sleep(SETTLE_STEP);
-        let now = running.process.memory("VmRSS");
+        let now = running.process.memory(line);
         same = if now == last { same + 1 } else { 0 };
         last = now;
         if same == 5 {
@@ -146,32 +146,32 @@ fn load(running: &Running, call: Call, connections: usize) -> Load {
     }
 }
 
-/// Returns the resident memory of each with many connections, one peer after another, and some time
+/// Returns the anonymous memory of each with many connections, one peer after another, and some time
 /// after they closed.
 fn connected(peers: &[Peer], site: &Site, extent: Extent) -> Vec<Result<[u64; 2]>> {
     let loaded: Vec<_> = peers.iter().map(|peer| loaded(*peer, site, extent)).collect();
     std::thread::sleep(extent.quiet);
     let left = |loaded: Result<(Running, u64)>| {
         let (mut running, connections) = loaded?;
-        Ok([connections, resident(&mut running)?])
+        Ok([connections, anonymous(&mut running)?])
     };
     loaded.into_iter().map(left).collect()
 }
 
-/// A peer with many connections, and its resident memory during the load.
+/// A peer with many connections, and its anonymous memory during the load.
 fn loaded(peer: Peer, site: &Site, extent: Extent) -> Result<(Running, u64)> {
     let running = started(peer, site)?;
     let (load, phase) = (load(&running, Call::List, extent.connections), AtomicU8::new(load::NOTE));
-    let resident = std::thread::scope(|scope| {
+    let anonymous = std::thread::scope(|scope| {
         let loading = scope.spawn(|| load::run(&load, &Until::Told(&phase)));
         std::thread::sleep(extent.loaded);
-        let resident = running.process.memory("VmRSS");
+        let anonymous = running.process.memory("RssAnon");
         phase.store(load::STOP, Ordering::Relaxed);
         let tally = loading.join().expect("the load generator does not panic")?;
         ensure!(tally.failures == 0, "{} answers failed", tally.failures);
-        Ok(resident)
+        Ok(anonymous)
     })?;
-    Ok((running, resident))
+    Ok((running, anonymous))
 }
 
 /// Fetches a page a few times, so that later growth does not include code that runs for the first
@@ -186,7 +186,7 @@ fn stalled(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
     // A peer that buffers bodies would need more memory than the machine has.
     let readers = if peer.holds_bodies() { extent.stalled.min(2) } else { extent.stalled };
     let mut running = warmed(peer, site)?;
-    let before = settled(&running);
+    let before = settled(&running, "RssAnon");
     let request = call_of(STALLED_PATH, "", &running);
     let mut sockets = Vec::new();
     for _ in 0..readers {
@@ -199,7 +199,7 @@ fn stalled(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
         ensure!(head.starts_with("HTTP/1.1 200"), "{head}");
         sockets.push(socket);
     }
-    let after = settled(&running);
+    let after = settled(&running, "RssAnon");
     running.process.check()?;
     Ok(after.saturating_sub(before) / readers as u64)
 }
@@ -207,7 +207,8 @@ fn stalled(peer: Peer, site: &Site, extent: Extent) -> Result<u64> {
 fn growth(peer: Peer, site: &Site, call: Call) -> Result<u64> {
     let at_once = if peer.holds_bodies() { 1 } else { 4 };
     let mut running = warmed(peer, site)?;
-    let before = settled(&running);
+    // The kernel keeps a peak of resident memory only, so growth is compared with that.
+    let before = settled(&running, "VmRSS");
     running.process.forget_peak();
     let tally = load::run(&load(&running, call, at_once), &Until::Count(at_once as u64))?;
     let peak = running.process.memory("VmHWM");

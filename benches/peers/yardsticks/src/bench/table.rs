@@ -146,7 +146,7 @@ impl Report<'_> {
     }
 
     fn write_memories(&self, out: &mut String) -> fmt::Result {
-        writeln!(out, "### Memory\n")?;
+        writeln!(out, "### Anonymous memory\n")?;
         writeln!(
             out,
             "| | idle | 256 connections | afterwards | per stalled reader of 20 MB | per body of 1 MB | 10 MB | 100 MB |"
