@@ -215,7 +215,7 @@ fn response_step(response: &Response) -> Markup {
     let (from, to) = (response.from, response.to);
     let body = match &response.body {
         ResponseBody::Empty => "without a body",
-        ResponseBody::Opaque(_) => "with the body as it comes",
+        ResponseBody::Opaque(_) | ResponseBody::Undescribed => "with the body as it comes",
         ResponseBody::Error(_) => "with the error in the client's form",
         ResponseBody::Plan(_) => "with the body translated",
     };

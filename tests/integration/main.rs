@@ -38,6 +38,7 @@ mod history;
 mod hosts;
 mod http_fields;
 mod http_framing;
+mod identity;
 mod ingress_fronts;
 mod init_served;
 mod jobs;

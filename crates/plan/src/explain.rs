@@ -162,7 +162,10 @@ pub(super) fn because(route: &Route) -> Option<String> {
             // The class describes the regular bodies; those of errors do not count.
             let answers = pair.responses.iter().filter_map(|response| match &response.body {
                 ResponseBody::Plan(plan) => Some(plan),
-                ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Error(_) => None,
+                ResponseBody::Empty
+                | ResponseBody::Opaque(_)
+                | ResponseBody::Undescribed
+                | ResponseBody::Error(_) => None,
             });
             let mut plans = pair.request.iter().chain(answers);
             Some(
@@ -390,6 +393,9 @@ impl Text<'_> {
                 let what =
                     format!("answer to {from}: {to}, with the body as it comes: {}", passed_media(media));
                 self.line(&what, None);
+            }
+            ResponseBody::Undescribed => {
+                self.line(&format!("answer to {from}: {to}, with the body as it comes"), None)
             }
             ResponseBody::Error(_) => self.line(&format!("answer to {from}: {to}, with the error"), None),
             ResponseBody::Plan(plan) => self.body(&format!("answer to {from}: {to}, with"), plan),

@@ -56,7 +56,9 @@ impl MediaTypes {
         if let Some((_, to)) = self.renamed.iter().find(|(from, _)| from.eq_ignore_ascii_case(essence)) {
             return MediaType::Renamed(to);
         }
-        let is_of = |ranges: &[Arc<str>]| ranges.iter().any(|range| media_in_range(essence, range));
+        // JSON has many names, and a contract lists some of them.
+        let is_in = |range: &str| media_in_range(essence, range) || is_json(essence) && is_json(range);
+        let is_of = |ranges: &[Arc<str>]| ranges.iter().any(|range| is_in(range));
         // A type outside the sender's contract is always an error. A reply may still have a type that only
         // the sender declares, because clients read the type from the header; a request may not.
         match (is_of(&self.from), is_of(&self.to)) {
@@ -69,9 +71,10 @@ impl MediaTypes {
     /// Returns the media type to send for a body without one, or `None` if the contracts do not
     /// determine it.
     pub fn default_type(&self) -> Option<&str> {
-        // A single declared type is certain. Otherwise, assume the default.
+        // A single declared type is certain, and JSON is likely. Otherwise, assume the default.
         let only = match &self.from[..] {
             [only] if !only.contains('*') => only,
+            [first, ..] if is_json(first) => first,
             _ => Self::UNNAMED,
         };
         // The type must be valid on the receiving side too.

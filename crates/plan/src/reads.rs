@@ -151,7 +151,7 @@ impl Reads<'_> {
             self.headers(headers);
             match body {
                 ResponseBody::Plan(body) | ResponseBody::Error(body) => self.body(body),
-                ResponseBody::Empty | ResponseBody::Opaque(_) => {}
+                ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Undescribed => {}
             }
         }
     }

@@ -216,6 +216,8 @@ pub enum ResponseBody {
     Plan(BodyPlan),
     /// Forwards the body unchanged, with its own media type: it is not JSON.
     Opaque(Arc<MediaTypes>),
+    /// Forwards the body unchanged, with its own media type: neither contract describes it.
+    Undescribed,
     /// Translates an error of the other side with this plan if it is JSON of the right form.
     /// Otherwise replaces it by an error in the pack's style with the gateway's own text.
     Error(BodyPlan),

@@ -221,6 +221,15 @@ impl Media {
     }
 }
 
+/// A media type of a body that the gateway does not read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct UnreadMedia {
+    /// Media type, in lower case and without parameters.
+    pub name: Arc<str>,
+    /// Its schema as canonical text, if it is not the schema of the type that the gateway reads.
+    pub schema: Option<Arc<str>>,
+}
+
 /// A request body.
 #[derive(Debug, Clone)]
 pub struct RequestBody {
@@ -228,8 +237,8 @@ pub struct RequestBody {
     pub ty: Type,
     /// Media type.
     pub media: Media,
-    /// Other accepted media types, which the gateway does not use.
-    pub unread: Vec<Arc<str>>,
+    /// Other accepted media types, which the gateway does not read.
+    pub unread: Vec<UnreadMedia>,
     /// Whether a request without a body is invalid.
     pub required: bool,
     /// Place in the document.
@@ -245,8 +254,8 @@ pub struct Response {
     pub body: Option<Type>,
     /// Media type of the body.
     pub media: Media,
-    /// Other media types of the body, which the gateway does not use.
-    pub unread: Vec<Arc<str>>,
+    /// Other media types of the body, which the gateway does not read.
+    pub unread: Vec<UnreadMedia>,
     /// Declared header fields.
     pub headers: Vec<Parameter>,
     /// Place of the status in the document.

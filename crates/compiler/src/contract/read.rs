@@ -12,10 +12,11 @@ use super::schema::Schemas;
 use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types, Unread};
 use super::{
     Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, RequestBody, Response, StatusPattern,
-    Webhook,
+    UnreadMedia, Webhook,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::{Key, Node};
+use http::Method;
 use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_plan::{HostId, ListStyle, essence, is_json};
@@ -174,6 +175,18 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Para
     *query = all;
 }
 
+/// Returns whether both schemas are the same reference.
+fn refers_alike(one: &Node, other: &Node) -> bool {
+    let reference = |node: &Node| node.get("$ref").and_then(Node::as_str).map(str::to_owned);
+    reference(one).is_some_and(|name| reference(other).is_some_and(|known| known == name))
+}
+
+/// Returns whether a response may have a body (RFC 9110, sections 9.3.2, 15.3.5, 15.3.6 and 15.4.5).
+/// Documents declare content for the others all the same.
+fn may_have_body(method: &Method, status: StatusPattern) -> bool {
+    *method != Method::HEAD && !matches!(status, StatusPattern::Exact(100..=199 | 204 | 205 | 304))
+}
+
 struct ContractReader<'n, 'f> {
     schemas: Schemas<'n, 'f>,
     /// Notations of query parameters by their places.
@@ -294,7 +307,8 @@ impl<'n> ContractReader<'n, '_> {
                     .add("status", status.span, || faults::status_form(status.span, &status.name));
                 continue;
             };
-            let (body, media) = match &raw.content {
+            let content = raw.content.as_ref().filter(|_| may_have_body(&key.method, pattern));
+            let (body, media) = match content {
                 // Without a body, the media type is a placeholder.
                 None => (None, Media::Json),
                 Some(content) => {
@@ -302,7 +316,7 @@ impl<'n> ContractReader<'n, '_> {
                     (Some(ty), media)
                 }
             };
-            let unread = raw.content.as_ref().map_or_else(Vec::new, |content| self.unread_media(content));
+            let unread = content.map_or_else(Vec::new, |content| self.unread_media(content));
             let headers = raw.headers.iter().map(|header| self.parameter(header)).collect();
             read.push(Response { status: pattern, body, media, unread, headers, span: status.span });
         }
@@ -311,19 +325,28 @@ impl<'n> ContractReader<'n, '_> {
 
     /// Returns the media types of a body that the gateway does not use: non-JSON ones besides the
     /// selected one, and JSON with another schema.
-    fn unread_media(&self, content: &BodyContent<'n>) -> Vec<Arc<str>> {
+    fn unread_media(&self, content: &BodyContent<'n>) -> Vec<UnreadMedia> {
         let (schema, others, is_form) = match content {
             BodyContent::Json { schema, others, .. } => (schema, others, false),
             BodyContent::Form { schema, others, .. } => (schema, others, true),
             BodyContent::Fields { .. } | BodyContent::Bytes { .. } => return Vec::new(),
         };
-        let text = |schema: &Option<&'n Node>| schema.map(|schema| self.schemas.canonical(schema));
-        let is_read = |media: &str, other: &Option<&'n Node>| {
-            !is_form && is_json(essence(media)) && (other.is_none() || text(other) == text(schema))
+        // The text of a schema is long, so it is written only for schemas that are not the same node.
+        let other_schema = |other: &'n Node| match schema {
+            Some(schema) if std::ptr::eq(*schema, other) || refers_alike(schema, other) => None,
+            schema => Some(self.schemas.canonical(other))
+                .filter(|text| schema.is_none_or(|schema| self.schemas.canonical(schema) != *text)),
         };
-        // A client cannot send a range as its media type.
-        let unread = others.iter().filter(|(media, other)| !media.contains('*') && !is_read(media, other));
-        unread.map(|(media, _)| essence(media).to_ascii_lowercase().into()).collect()
+        others
+            .iter()
+            // A client cannot send a range as its media type.
+            .filter(|(media, _)| !media.contains('*'))
+            .map(|(media, other)| UnreadMedia {
+                name: essence(media).to_ascii_lowercase().into(),
+                schema: other.and_then(other_schema).map(Arc::from),
+            })
+            .filter(|media| is_form || !is_json(&media.name) || media.schema.is_some())
+            .collect()
     }
 
     fn ty(&mut self, schema: Option<&'n Node>, span: Span) -> Type {

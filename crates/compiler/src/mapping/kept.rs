@@ -83,6 +83,7 @@ impl PassedRoute<'_> {
         }
         let reply = match &response.body {
             ResponseBody::Empty => None,
+            ResponseBody::Undescribed if matches!(response.from, StatusFrom::Exact(_)) => None,
             ResponseBody::Plan(plan) if matches!(plan.op, ValueOp::Keep) && promised.media.is_json() => {
                 Some(raw(&sample(&self.called.types, promised.body.as_ref()?)))
             }

@@ -315,7 +315,9 @@ impl Ground<'_> {
                         (StatusTo::Same, StatusFrom::Class(class)) => Statuses::Class(class),
                     };
                     let node = match &response.body {
-                        ResponseBody::Empty | ResponseBody::Opaque(_) => Arc::default(),
+                        ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Undescribed => {
+                            Arc::default()
+                        }
                         ResponseBody::Plan(plan) => Arc::new(self.success(&plan.op, route)),
                         ResponseBody::Error(plan) => self.error(&plan.op, route),
                     };

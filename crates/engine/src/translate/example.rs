@@ -139,7 +139,10 @@ fn speaks_for_itself(pack: &Pack, route: &Route) -> bool {
             });
             let kept = |response: &Response| match &response.body {
                 ResponseBody::Plan(plan) => keeps(plan),
-                ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Error(_) => true,
+                ResponseBody::Empty
+                | ResponseBody::Opaque(_)
+                | ResponseBody::Undescribed
+                | ResponseBody::Error(_) => true,
             };
             pair.refused.is_empty()
                 && same_query
@@ -293,7 +296,9 @@ impl Trial<'_> {
         let route = route.and_then(|(serves, id)| self.pack.directions[serves].routes.get(usize::from(id.0)));
         let Some(RouteKind::Pair(pair)) = route.map(|route| &route.kind) else { return false };
         let rule = super::head::response(pair, status);
-        rule.is_some_and(|response| matches!(response.body, ResponseBody::Opaque(_)))
+        rule.is_some_and(|response| {
+            matches!(response.body, ResponseBody::Opaque(_) | ResponseBody::Undescribed)
+        })
     }
 
     fn harvest(&mut self, example: &HarvestExample) {

@@ -41,7 +41,11 @@ pub fn error_answer(
         let value = Value::parse(json, &Limits::UNLIMITED);
         value.is_ok_and(|value| {
             // An empty object would contain no error for the client.
-            let is_something = value.as_object().is_some_and(|members| !members.is_empty());
+            let is_something = match &value {
+                Value::Object(members) => !members.is_empty(),
+                Value::Array(elements) => !elements.is_empty(),
+                _ => false,
+            };
             is_something && form.is_none_or(|form| form::fits(&value, form))
         })
     };

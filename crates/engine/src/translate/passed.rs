@@ -79,6 +79,12 @@ pub fn answer(
     Ok(())
 }
 
+/// Adds the header fields that describe the reply's unchanged body to the answer, for a body that
+/// neither contract describes.
+pub fn undescribed(reply: &HeaderMap, headers: &mut HeaderMap) {
+    copy(reply, [header::CONTENT_TYPE].iter().chain(&PASSED_WITH_ANSWER).chain(&DIGESTS), headers);
+}
+
 fn copy<'n>(from: &HeaderMap, names: impl Iterator<Item = &'n HeaderName>, to: &mut HeaderMap) {
     for name in names {
         if let Some(value) = from.get(name) {

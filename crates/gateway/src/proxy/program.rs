@@ -298,7 +298,9 @@ fn transcoders(route: &Route) -> Vec<Arc<stream::Program>> {
     let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
     let op = |body: &ResponseBody| match body {
         ResponseBody::Plan(plan) | ResponseBody::Error(plan) => stream::Program::of(plan),
-        ResponseBody::Empty | ResponseBody::Opaque(_) => stream::Program::compile(&ValueOp::Keep),
+        ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Undescribed => {
+            stream::Program::compile(&ValueOp::Keep)
+        }
     };
     pair.responses.iter().map(|response| Arc::new(op(&response.body))).collect()
 }

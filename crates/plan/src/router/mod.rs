@@ -183,7 +183,7 @@ impl Router {
     }
 
     /// Finds the route for a method and a path from the request line, without the front's prefix
-    /// and without a query. `HEAD` finds the route of `GET`.
+    /// and without a query. `HEAD` finds the route of `GET` if it has none of its own.
     pub fn find<'p>(&self, method: &Method, raw_path: &'p str) -> Found<'p> {
         let allowed = Allowed { slash_at_end: self.has_slash_at_end, escaped_slash: self.has_escaped_slash };
         let segments = match path::segments_with(raw_path, allowed) {
@@ -191,8 +191,7 @@ impl Router {
             Err(error) => return Found::Bad(error),
         };
         let mut search = Search {
-            // `HEAD` is `GET` without content (RFC 9110, section 9.3.2).
-            method: if method == Method::HEAD { &Method::GET } else { method },
+            method,
             segments: &segments,
             slots: &self.variables,
             variables: Vec::new(),
@@ -260,13 +259,17 @@ impl<'s> Search<'s, '_> {
     }
 
     fn match_here(&mut self, node: &'s Node) -> Option<RouteId> {
-        let own = node.routes.iter().find(|(method, route)| method == self.method && self.fits(*route));
-        if let Some((_, route)) = own {
-            return Some(*route);
+        // `HEAD` is `GET` without content (RFC 9110, section 9.3.2).
+        let other = if *self.method == Method::HEAD { &Method::GET } else { self.method };
+        for wanted in [self.method, other] {
+            let own = node.routes.iter().find(|(method, route)| method == wanted && self.fits(*route));
+            if let Some((_, route)) = own {
+                return Some(*route);
+            }
         }
         // Only now, since most requests find their route.
         for (method, route) in &node.routes {
-            self.unfit |= method == self.method;
+            self.unfit |= method == self.method || method == other;
             if self.fits(*route) {
                 self.allow.insert(method.as_str());
                 // `HEAD` is available wherever `GET` is.

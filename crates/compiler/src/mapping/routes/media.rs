@@ -3,7 +3,7 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Media, Narrowing, Operation};
+use crate::contract::{Media, Narrowing, Operation, UnreadMedia};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{BodyDecl, PairDecl, Spanned};
 use std::sync::Arc;
@@ -22,15 +22,20 @@ pub(super) struct Passed {
 
 impl<'a> RouteCheck<'_, 'a> {
     /// Records media types that the served contract lists and the gateway does not read as losses.
-    pub(super) fn unread_media(&mut self, span: Span) {
+    /// Those of bodies that pass unchanged are no losses if the other side lists them too.
+    pub(super) fn unread_media(&mut self, passed: Option<&Passed>, span: Span) {
+        let is_passed = |types: Option<&Arc<MediaTypes>>, media: &UnreadMedia| {
+            types.is_some_and(|types| types.from.contains(&media.name) && types.to.contains(&media.name))
+        };
+        let (request, answers) =
+            passed.map_or((None, None), |passed| (passed.request.as_ref(), passed.answers.as_ref()));
+        let lost = |what: &str, types: Option<&Arc<MediaTypes>>, all: Vec<&UnreadMedia>| -> Vec<Narrowing> {
+            let lost = all.into_iter().filter(|media| !is_passed(types, media));
+            lost.map(|media| Narrowing::of_both_messages(format!("{what} of `{}`", media.name))).collect()
+        };
         let operation = self.operation;
-        let of_request = operation.body.iter().flat_map(|body| &body.unread);
-        let successes = operation.responses.iter().filter(|answer| answer.is_success());
-        let of_answers = successes.flat_map(|answer| &answer.unread);
-        let found = of_request
-            .map(|media| format!("requests of `{media}`"))
-            .chain(of_answers.map(|media| format!("answers of `{media}`")));
-        let found: Vec<Narrowing> = found.map(Narrowing::of_both_messages).collect();
+        let mut found = lost("requests", request, unread_of_request(operation));
+        found.extend(lost("answers", answers, unread_of_answers(operation)));
         self.lose_narrower(&found, self.serves.other(), "$", span);
     }
 
@@ -74,12 +79,14 @@ impl<'a> RouteCheck<'_, 'a> {
             what: "request",
             from: (self.serves, request(self.operation)),
             to: (self.serves.other(), request(called)),
+            unread: [unread_of_request(self.operation), unread_of_request(called)],
             lines: &pair.media.request,
         };
         let of_answers = Medias {
             what: "response",
             from: (self.serves.other(), answers(called)),
             to: (self.serves, answers(self.operation)),
+            unread: [unread_of_answers(called), unread_of_answers(self.operation)],
             lines: &pair.media.response,
         };
         let request = self.passed_one(pair, pair.request.as_ref(), &of_request);
@@ -96,6 +103,12 @@ impl<'a> RouteCheck<'_, 'a> {
     ) -> Option<Option<Arc<MediaTypes>>> {
         let mut all = medias.from.1.iter().chain(&medias.to.1);
         let is_nothing = medias.from.1.is_empty() && medias.to.1.is_empty();
+        if pair.sides.made
+            && matches!(line, Some(BodyDecl::Keep(_)))
+            && let Some(types) = medias.shared()
+        {
+            return Some(Some(Arc::new(types)));
+        }
         if matches!(line, Some(BodyDecl::Keep(_))) && !is_nothing && all.clone().all(|media| !media.is_json())
         {
             return self.media_types(pair, medias).map(Some);
@@ -185,8 +198,46 @@ struct Medias<'m> {
     what: &'static str,
     from: (SideId, Vec<&'m Media>),
     to: (SideId, Vec<&'m Media>),
+    /// The types that the gateway does not read, of the sender and the receiver.
+    unread: [Vec<&'m UnreadMedia>; 2],
     /// `{old: new}`
     lines: &'m [(Spanned<String>, Spanned<String>)],
+}
+
+impl Medias<'_> {
+    /// Returns the media types of a body that has several of them, some of which the gateway does
+    /// not read, if the receiver takes all that the sender's contract reads. Their schemas are
+    /// compared as text, because no type represents them.
+    fn shared(&self) -> Option<MediaTypes> {
+        let ranges = |medias: &[&Media]| -> Vec<Arc<str>> {
+            let mut all: Vec<Arc<str>> = medias.iter().flat_map(|media| media.ranges()).collect();
+            // JSON first: it is the default of a body without a type.
+            all.sort_by_key(|name| (!is_json(name), Arc::clone(name)));
+            all.dedup();
+            all
+        };
+        let [sent, taken] = &self.unread;
+        let (mut from, mut to) = (ranges(&self.from.1), ranges(&self.to.1));
+        let others: Vec<Arc<str>> =
+            sent.iter().filter(|media| taken.contains(media)).map(|media| Arc::clone(&media.name)).collect();
+        let mut medias = self.from.1.iter().chain(&self.to.1);
+        let is_mixed = medias.clone().any(|media| media.is_json()) && medias.any(|media| !media.is_read());
+        if others.is_empty() && !is_mixed || !from.iter().all(|range| to.contains(range)) {
+            return None;
+        }
+        from.extend(others.iter().cloned());
+        to.extend(others);
+        Some(MediaTypes { from, to, renamed: Vec::new() })
+    }
+}
+
+fn unread_of_request(operation: &Operation) -> Vec<&UnreadMedia> {
+    operation.body.iter().flat_map(|body| &body.unread).collect()
+}
+
+fn unread_of_answers(operation: &Operation) -> Vec<&UnreadMedia> {
+    let successes = operation.responses.iter().filter(|answer| answer.is_success());
+    successes.flat_map(|answer| &answer.unread).collect()
 }
 
 /// Returns the status that clients receive.

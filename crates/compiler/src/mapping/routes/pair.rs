@@ -53,7 +53,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if passed.as_ref().is_none_or(|passed| passed.request.is_none() && passed.answers.is_none()) {
             self.json_names(called, &mut headers);
         }
-        self.unread_media(pair.span);
+        self.unread_media(passed.as_ref(), pair.span);
         let response_headers = (&pair.headers.response.lines, &pair.headers.response.constants);
         let mut answer_headers =
             self.pair_headers(response_headers.0, response_headers.1, &["reply", "headers"], self.serves);

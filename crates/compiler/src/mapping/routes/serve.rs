@@ -82,7 +82,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if !self.findings.errors_since(mark) {
             self.unread(serve);
             self.unread_headers(serve);
-            self.unread_media(serve.span);
+            self.unread_media(None, serve.span);
         }
         let side = self.serves.other();
         let called: Vec<_> = self.summary.called.iter().map(|operation| (side, *operation)).collect();

@@ -3,7 +3,7 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Narrowing, Operation, StatusPattern, Type, TypeKind, assignable, compare};
+use crate::contract::{self, Narrowing, Operation, StatusPattern, Type, TypeKind, assignable, compare};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{PairDecl, Spanned, StatusWord};
 use crate::mapping::errors;
@@ -52,18 +52,8 @@ impl<'a> RouteCheck<'_, 'a> {
             }
         }
         self.redirects(called, pair.span, &mut lines);
-        // An accepted request is not complete, so 202 must not become another success.
-        let accepted = StatusFrom::Exact(ACCEPTED);
-        if !lines.iter().any(|line| line.from.matches(ACCEPTED)) {
-            lines.push(StatusLine { from: accepted, to: ACCEPTED });
-        }
-        // An unlisted success is still a success.
-        if !lines.iter().any(|line| line.from == StatusFrom::Class(2)) {
-            let first = successes(self.operation).next();
-            let by_default = || self.operation.response(200).is_some().then_some(200);
-            if let Some(status) = first.or_else(by_default) {
-                lines.push(StatusLine { from: StatusFrom::Class(2), to: status });
-            }
+        if !pair.sides.made {
+            self.unlisted_successes(&mut lines);
         }
         let mut responses: Vec<Response> =
             lines.iter().map(|line| self.response(pair, called, line, media)).collect();
@@ -79,16 +69,72 @@ impl<'a> RouteCheck<'_, 'a> {
             responses.splice(0..0, passed.collect::<Vec<_>>());
         }
         responses.extend(self.other_errors(pair, called));
-        let error = |from, to| Response {
-            from,
-            to,
-            headers: Vec::new(),
-            body: ResponseBody::Error(self.env.errors.plans[self.serves].clone()),
-        };
-        responses.push(error(StatusFrom::Class(3), StatusTo::Exact(BAD_GATEWAY)));
-        responses.push(error(StatusFrom::Class(4), StatusTo::Same));
-        responses.push(error(StatusFrom::Class(5), StatusTo::Same));
+        if pair.sides.made {
+            responses.extend(self.undescribed(called));
+        }
+        responses.push(self.error(StatusFrom::Class(3), StatusTo::Exact(BAD_GATEWAY)));
+        responses.push(self.error(StatusFrom::Class(4), StatusTo::Same));
+        responses.push(self.error(StatusFrom::Class(5), StatusTo::Same));
         responses
+    }
+
+    fn error(&self, from: StatusFrom, to: StatusTo) -> Response {
+        let body = ResponseBody::Error(self.env.errors.plans[self.serves].clone());
+        Response { from, to, headers: Vec::new(), body }
+    }
+
+    /// Adds the lines for successes that neither contract lists.
+    fn unlisted_successes(&self, lines: &mut Vec<StatusLine>) {
+        // An accepted request is not complete, so 202 must not become another success.
+        let accepted = StatusFrom::Exact(ACCEPTED);
+        if !lines.iter().any(|line| line.from.matches(ACCEPTED)) {
+            lines.push(StatusLine { from: accepted, to: ACCEPTED });
+        }
+        // An unlisted success is still a success.
+        if !lines.iter().any(|line| line.from == StatusFrom::Class(2)) {
+            let first = successes(self.operation).next();
+            let by_default = || self.operation.response(200).is_some().then_some(200);
+            if let Some(status) = first.or_else(by_default) {
+                lines.push(StatusLine { from: StatusFrom::Class(2), to: status });
+            }
+        }
+    }
+
+    /// Returns the rules of a generated pair for statuses whose body neither contract describes:
+    /// they pass unchanged, because there is nothing to translate or to compare.
+    fn undescribed(&self, called: &Operation) -> Vec<Response> {
+        let pass = |from| Response {
+            from,
+            to: StatusTo::Same,
+            headers: Vec::new(),
+            body: ResponseBody::Undescribed,
+        };
+        let is_described =
+            |response: &&contract::Response| response.body.is_some() && response.media.is_json();
+        let both = |called: &&contract::Response| {
+            let same = self.operation.responses.iter().find(|own| own.status == called.status);
+            same.is_some_and(|own| !is_described(&own)) && !is_described(called)
+        };
+        let errors = called.responses.iter().filter_map(|response| match response.status {
+            StatusPattern::Exact(status @ 400..) => Some((response, StatusFrom::Exact(status))),
+            StatusPattern::Class(class @ 4..) => Some((response, StatusFrom::Class(class))),
+            _ => None,
+        });
+        let default = called.responses.iter().find(|response| response.status == StatusPattern::Default);
+        let passes_others = default.filter(both).is_some();
+        // Listed errors keep their translation if the others pass.
+        let mut rules: Vec<Response> = errors
+            .filter_map(|(response, from)| match both(&response) {
+                true => Some(pass(from)),
+                false => passes_others.then(|| self.error(from, StatusTo::Same)),
+            })
+            .collect();
+        rules.sort_by_key(|response| matches!(response.from, StatusFrom::Class(_)));
+        if passes_others {
+            rules.extend([4, 5].map(|class| pass(StatusFrom::Class(class))));
+        }
+        rules.push(pass(StatusFrom::Class(2)));
+        rules
     }
 
     /// Handles redirects that the called contract lists and no line maps: those that the served
@@ -118,7 +164,7 @@ impl<'a> RouteCheck<'_, 'a> {
         line: &StatusLine,
         media: Option<&Arc<MediaTypes>>,
     ) -> Response {
-        let to = match line.from {
+        let target = match line.from {
             StatusFrom::Exact(from) if from == line.to => StatusTo::Same,
             _ => StatusTo::Exact(line.to),
         };
@@ -128,11 +174,16 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         let body = match success {
             // A redirect consists of its `Location`.
+            false if is_redirect(line.from) && pair.sides.made => ResponseBody::Undescribed,
             false if is_redirect(line.from) => ResponseBody::Empty,
             false => ResponseBody::Error(self.env.errors.plans[self.serves].clone()),
             true => {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
+                if pair.sides.made && from.is_none() && to.is_none() {
+                    let body = ResponseBody::Undescribed;
+                    return Response { from: line.from, to: target, headers: Vec::new(), body };
+                }
                 match self.response_body(pair, called, [from, to]) {
                     ResponseBody::Plan(plan) => match media {
                         Some(media) => ResponseBody::Opaque(Arc::clone(media)),
@@ -142,7 +193,7 @@ impl<'a> RouteCheck<'_, 'a> {
                 }
             }
         };
-        Response { from: line.from, to, headers: Vec::new(), body }
+        Response { from: line.from, to: target, headers: Vec::new(), body }
     }
 
     /// Handles errors that are not of their side's error type: they pass unchanged if the served

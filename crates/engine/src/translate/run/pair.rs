@@ -108,12 +108,13 @@ impl Run {
         let mut headers = self.pair_heads(route).answer_headers(response, reply.status, &reply.headers)?;
         let mut cause = None;
         let body = match &response.body {
-            ResponseBody::Empty if (300..400).contains(&reply.status) => {
-                if !is_usable_redirect(reply.status, &headers, None) {
-                    return Err(broken(redirect(reply.status, &reply.headers)).into());
-                }
-                None
+            ResponseBody::Empty | ResponseBody::Undescribed
+                if (300..400).contains(&reply.status)
+                    && !is_usable_redirect(reply.status, &headers, None) =>
+            {
+                return Err(broken(redirect(reply.status, &reply.headers)).into());
             }
+            ResponseBody::Empty if (300..400).contains(&reply.status) => None,
             ResponseBody::Empty => match foreign_success(&reply.headers, &reply.body) {
                 Some(detail) => return Err(broken(detail).into()),
                 None => None,
@@ -132,6 +133,10 @@ impl Run {
             ResponseBody::Opaque(media) => {
                 passed::answer(media, &reply.headers, reply.body.is_empty(), &mut headers)
                     .map_err(|failed| no_reply(failed, &pair.call))?;
+                (!reply.body.is_empty()).then(|| reply.body.to_vec())
+            }
+            ResponseBody::Undescribed => {
+                passed::undescribed(&reply.headers, &mut headers);
                 (!reply.body.is_empty()).then(|| reply.body.to_vec())
             }
             ResponseBody::Error(_) if reply.status < 400 => {

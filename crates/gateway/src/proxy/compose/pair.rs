@@ -160,16 +160,13 @@ impl Exchange<'_> {
         let mut own =
             heads.answer_headers(response, status, &parts.headers).map_err(|fault| self.fault(&fault))?;
         let body = match &response.body {
-            // The body of a redirect is a note for humans (RFC 9110, section 15.4).
-            ResponseBody::Empty if parts.status.is_redirection() => {
-                let upstreams = self.request.front.upstreams_for(self.composer.origin);
-                let upstream = upstreams.and_then(|upstreams| upstreams.at(pair.call.host));
-                let host = upstream.map(|upstream| upstream.authority().host());
-                if !is_usable_redirect(status, &own, host) {
-                    return Err(foreign(&redirect(status, &parts.headers), route));
-                }
-                Body::empty()
+            ResponseBody::Empty | ResponseBody::Undescribed
+                if parts.status.is_redirection() && !self.can_follow(pair, status, &own) =>
+            {
+                return Err(foreign(&redirect(status, &parts.headers), route));
             }
+            // The body of a redirect is a note for humans (RFC 9110, section 15.4).
+            ResponseBody::Empty if parts.status.is_redirection() => Body::empty(),
             ResponseBody::Empty => {
                 if !body.is_empty() {
                     Box::pin(self.drain_response(route, &parts.headers, body)).await?;
@@ -198,6 +195,10 @@ impl Exchange<'_> {
                     .map_err(|failed| foreign(&failed.detail, route))?;
                 body.with_limit(limits.upstream.response_bytes_max)
             }
+            ResponseBody::Undescribed => {
+                translate::passed::undescribed(&parts.headers, &mut own);
+                body.with_limit(limits.response_bytes_max)
+            }
             // A status below 400 without a rule is sent only by servers outside the contract.
             ResponseBody::Error(_) if status < 400 => {
                 return Err(foreign(&redirect(status, &parts.headers), route));
@@ -208,7 +209,7 @@ impl Exchange<'_> {
         *answer.status_mut() =
             StatusCode::from_u16(head::status(response.to, status)).unwrap_or(StatusCode::BAD_GATEWAY);
         *answer.headers_mut() = self.answer_fields(&parts.headers, &own);
-        let is_passed = matches!(response.body, ResponseBody::Opaque(_));
+        let is_passed = matches!(response.body, ResponseBody::Opaque(_) | ResponseBody::Undescribed);
         if !is_passed && !answer.body().is_empty() && !answer.headers().contains_key(header::CONTENT_TYPE) {
             let is_error = matches!(response.body, ResponseBody::Error(_));
             let json = HeaderValue::from_static(BodyFormat::JSON);
@@ -225,6 +226,13 @@ impl Exchange<'_> {
             }
         }
         Ok(answer)
+    }
+
+    /// Returns whether the client can follow a redirect with these header fields.
+    fn can_follow(&self, pair: &Pair, status: u16, answer: &HeaderMap) -> bool {
+        let upstreams = self.request.front.upstreams_for(self.composer.origin);
+        let upstream = upstreams.and_then(|upstreams| upstreams.at(pair.call.host));
+        is_usable_redirect(status, answer, upstream.map(|upstream| upstream.authority().host()))
     }
 
     /// Translates a body that is complete in memory, or returns the body otherwise.
