@@ -10,7 +10,10 @@
 //! about items that such a block mentions.
 
 use super::corrections::suggestion_of;
-use crate::diagnostic::{Aspect, Code, Finding, Findings, Help, NamedUses, Severity, Sources, Span, suggest};
+use crate::diagnostic::{
+    Aspect, Code, FileId, Finding, Findings, Help, NamedUses, Severity, Sources, Span, suggest,
+};
+use std::collections::HashMap;
 
 /// Scope in which a cause explains a finding.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -115,8 +118,14 @@ fn leave_out(
     which: impl Fn(&Finding) -> bool,
 ) {
     let all: Vec<Finding> = findings.in_order().into_iter().cloned().collect();
-    let places: Vec<FindingPlace> =
-        all.iter().map(|finding| FindingPlace::locate(finding.span, sources)).collect();
+    // Documents are long, and have many findings, so each file is divided once.
+    let mut blocks: HashMap<FileId, FileBlocks<'_>> = HashMap::new();
+    let mut locate = |finding: &Finding| {
+        let file = finding.span.file;
+        let blocks = blocks.entry(file).or_insert_with(|| FileBlocks::divide(sources.text(file)));
+        FindingPlace::locate(finding.span, sources, blocks)
+    };
+    let places: Vec<FindingPlace> = all.iter().map(&mut locate).collect();
     let causes: Vec<RootCause> = all
         .iter()
         .zip(&places)
@@ -252,12 +261,12 @@ struct FindingPlace<'s> {
 }
 
 impl<'s> FindingPlace<'s> {
-    fn locate(span: Span, sources: &'s Sources) -> FindingPlace<'s> {
+    fn locate(span: Span, sources: &'s Sources, blocks: &FileBlocks<'s>) -> FindingPlace<'s> {
         let file = sources.text(span.file);
         let at = (span.start as usize).min(file.len());
         let start = file[..at].rfind('\n').map_or(0, |at| at + 1);
         let end = file[at..].find('\n').map_or(file.len(), |end| at + end);
-        let (section, block) = block_around(file, start);
+        let (section, block) = blocks.around(start);
         let text = &file[block.clone()];
         let head = text.trim_start_matches([' ', '-', '\'', '"']);
         FindingPlace {
@@ -272,34 +281,45 @@ impl<'s> FindingPlace<'s> {
     }
 }
 
-/// Returns the top-level key above a line, and the range of the block that contains the line.
-fn block_around(file: &str, line_start: usize) -> (&str, std::ops::Range<usize>) {
-    let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
-    let is_said = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
-    let mut section = "";
-    let mut below: Option<usize> = None;
-    let mut block = 0;
-    let mut at = 0;
-    for line in file.split_inclusive('\n') {
-        let start = at;
-        at += line.len();
-        // Blank lines and comments neither open nor close a block, regardless of their indentation.
-        if !is_said(line) {
-            continue;
+/// The blocks of a file.
+struct FileBlocks<'s> {
+    file: &'s str,
+    /// The start of each block, with the line of the top-level key above it.
+    starts: Vec<(usize, &'s str)>,
+}
+
+impl<'s> FileBlocks<'s> {
+    fn divide(file: &'s str) -> FileBlocks<'s> {
+        let indent = |line: &str| line.len() - line.trim_start_matches(' ').len();
+        let is_said = |line: &str| !line.trim().is_empty() && !line.trim_start().starts_with('#');
+        let mut starts = Vec::new();
+        let mut section = "";
+        let mut below: Option<usize> = None;
+        let mut at = 0;
+        for line in file.split_inclusive('\n') {
+            let start = at;
+            at += line.len();
+            // Blank lines and comments neither open nor close a block, whatever their indentation.
+            if !is_said(line) {
+                continue;
+            }
+            if indent(line) == 0 && !line.starts_with('-') {
+                (section, below) = (line, None);
+                starts.push((start, section));
+            } else if indent(line) == *below.get_or_insert(indent(line)) {
+                starts.push((start, section));
+            }
         }
-        let is_top = indent(line) == 0 && !line.starts_with('-');
-        let is_item = below.is_none_or(|below| indent(line) == below);
-        if start > line_start && (is_top || is_item) {
-            return (section, block..start);
-        }
-        if is_top {
-            (section, below, block) = (line, None, start);
-        } else {
-            below.get_or_insert(indent(line));
-            block = if is_item { start } else { block };
-        }
+        FileBlocks { file, starts }
     }
-    (section, block..file.len())
+
+    /// Returns the top-level key above a line, and the range of the block that contains the line.
+    fn around(&self, line_start: usize) -> (&'s str, std::ops::Range<usize>) {
+        let next = self.starts.partition_point(|(start, _)| *start <= line_start);
+        let end = self.starts.get(next).map_or(self.file.len(), |(start, _)| *start);
+        let (start, section) = next.checked_sub(1).map_or((0, ""), |at| self.starts[at]);
+        (section, start..end)
+    }
 }
 
 /// A finding that is wrong in its own right.
@@ -516,7 +536,7 @@ mod tests {
         let block = |word: &str| {
             let at = file.find(word).expect("it is there");
             let start = file[..at].rfind('\n').map_or(0, |at| at + 1);
-            let (section, block) = block_around(file, start);
+            let (section, block) = FileBlocks::divide(file).around(start);
             (section.trim(), &file[block])
         };
         assert_eq!(block("same"), ("shapes:", "  A:\n    same: [x]\n\n  # of B\n"));

@@ -13,6 +13,7 @@ use super::{
 };
 use crate::contract::{Contract, Proven};
 use crate::diagnostic::{Aspect, FileId, Findings, Sources, Span};
+use std::collections::HashSet;
 use std::sync::Arc;
 use switchback_json::Value;
 use switchback_plan::{self as plan, Direction, Pack, SideId};
@@ -43,6 +44,12 @@ impl Compiled {
     /// cannot be read.
     pub fn shapes_declared(&self) -> Option<usize> {
         self.program.as_ref().map(|program| program.shapes.len())
+    }
+
+    /// Returns the names of the declared shapes.
+    pub(crate) fn shape_names(&self) -> impl Iterator<Item = &str> {
+        let shapes = self.program.iter().flat_map(|program| &program.shapes);
+        shapes.filter_map(|shape| shape.name.as_ref()).map(|name| name.value.as_str())
     }
 
     /// Returns the texts of all files with open values of examples (`?`), filled in.
@@ -99,8 +106,10 @@ impl Compiler {
         super::cascade::prune(&mut compiled.findings, &compiled.sources);
         // The method of a corrected operation is a guess. A further finding that the path lacks the
         // guessed method would mislead.
-        let is_said = |span: Span| said.in_order().iter().any(|finding| finding.span == span);
-        compiled.findings.retain(|finding| !(finding.aspect == Aspect::Method && is_said(finding.span)));
+        let said_at: HashSet<Span> = said.in_order().iter().map(|finding| finding.span).collect();
+        compiled
+            .findings
+            .retain(|finding| !(finding.aspect == Aspect::Method && said_at.contains(&finding.span)));
         compiled.findings.append(said);
         // Corrections may remove every finding. The pack as written is invalid, so restore the
         // findings of the first pass.

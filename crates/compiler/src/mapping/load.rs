@@ -18,9 +18,9 @@ pub const MANIFEST: &str = "pack.yaml";
 /// File name suffix of mapping files.
 pub const MAPPING_SUFFIX: &str = ".map.yaml";
 /// Maximum number of files in a pack. A larger folder indicates a wrong path.
-const FILES_MAX: usize = 5_000;
+const FILES_MAX: usize = 20_000;
 /// Maximum depth of nested folders.
-const DEPTH_MAX: usize = 8;
+const DEPTH_MAX: usize = 12;
 
 /// The files of a pack, sorted by their path inside it.
 #[derive(Clone, Debug, Default)]
