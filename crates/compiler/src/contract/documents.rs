@@ -30,6 +30,24 @@ struct DocumentTree {
     root: Node,
 }
 
+/// Bytes of a file in markup that its finding refers to.
+const SHOWN_BYTES: usize = 256;
+
+/// Returns the kind of a document in XML or HTML, which is neither YAML nor JSON.
+fn markup(bytes: &[u8]) -> Option<&'static str> {
+    let start =
+        bytes.iter().position(|byte| !byte.is_ascii_whitespace() && !matches!(byte, 0xef | 0xbb | 0xbf))?;
+    let head = String::from_utf8_lossy(&bytes[start..bytes.len().min(start + 4096)]).to_lowercase();
+    match () {
+        () if !head.starts_with('<') => None,
+        () if head.contains("wsdl") => Some("a WSDL document"),
+        () if head.contains("<application") && head.contains("wadl") => Some("a WADL document"),
+        () if head.contains("edmx") => Some("an OData metadata document"),
+        () if head.contains("<html") || head.contains("<!doctype html") => Some("an HTML page"),
+        () => Some("an XML document"),
+    }
+}
+
 /// Returns the bytes of a file by its path, if it exists.
 pub type Fetch<'f, 'b> = &'f dyn Fn(&str) -> Option<&'b [u8]>;
 
@@ -80,6 +98,11 @@ impl Documents {
         bytes: &[u8],
         findings: &mut Findings,
     ) -> Option<()> {
+        if let Some(kind) = markup(bytes) {
+            let file = sources.add(name, String::from_utf8_lossy(&bytes[..bytes.len().min(SHOWN_BYTES)]));
+            findings.push(faults::no_openapi(Span::new(file, 0, 0), Some(kind)));
+            return None;
+        }
         let root = yaml::read_document(sources, name, bytes, findings)?;
         self.by_name.insert(name.to_owned(), self.trees.len());
         self.trees.push(DocumentTree { name: name.to_owned(), file: root.span.file, root });

@@ -5,8 +5,12 @@ use super::path::{OpKey, PathFault};
 use crate::diagnostic::{Code, Finding, Span, did_you_mean};
 use crate::yaml::Node;
 
-pub(super) fn no_openapi(span: Span) -> Finding {
-    let message = "this is no OpenAPI document: it has neither `openapi` nor `swagger`";
+/// Reports a document of another kind, by its name if it has one.
+pub(super) fn no_openapi(span: Span, kind: Option<&str>) -> Finding {
+    let message = match kind {
+        Some(kind) => format!("this is {kind}, and no OpenAPI document"),
+        None => "this is no OpenAPI document: it has neither `openapi` nor `swagger`".to_owned(),
+    };
     Finding::error(Code::OpenApiVersion, span, message)
         .help("a contract begins with `openapi: 3.1.0`, or `swagger: '2.0'`")
 }

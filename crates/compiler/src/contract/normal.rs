@@ -130,7 +130,7 @@ pub(super) fn dialect(root: &Node, findings: &mut Findings) -> Option<Dialect> {
         (Some(node), _) => (node, Dialect::V3, &["3.0", "3.1", "3.2"]),
         (None, Some(node)) => (node, Dialect::V2, &["2.0", "2"]),
         (None, None) => {
-            findings.push(faults::no_openapi(root.span));
+            findings.push(faults::no_openapi(root.span, other_kind(root)));
             return None;
         }
     };
@@ -141,6 +141,27 @@ pub(super) fn dialect(root: &Node, findings: &mut Findings) -> Option<Dialect> {
         return None;
     }
     Some(dialect)
+}
+
+/// Returns the kind of a description that is often taken for OpenAPI.
+fn other_kind(root: &Node) -> Option<&'static str> {
+    let has = |name: &str| root.get(name).is_some();
+    let info = |name: &str| root.get("info").and_then(|info| info.get(name));
+    let schema = info("schema").and_then(Node::as_str).unwrap_or_default();
+    match () {
+        () if has("asyncapi") => Some("an AsyncAPI document"),
+        () if schema.contains("postman") || info("_postman_id").is_some() => Some("a Postman collection"),
+        () if has("swaggerVersion") => Some("a Swagger 1.x document"),
+        () if has("arazzo") => Some("an Arazzo document"),
+        () if has("discoveryVersion") => Some("a Google API discovery document"),
+        () if has("_type") && has("resources") => Some("an Insomnia export"),
+        () if has("__schema") || root.get("data").is_some_and(|data| data.get("__schema").is_some()) => {
+            Some("a GraphQL schema")
+        }
+        () if has("log") => Some("an HTTP archive (HAR)"),
+        () if has("$schema") || has("definitions") => Some("a JSON Schema"),
+        () => None,
+    }
 }
 
 /// Returns the named schemas, in document order.
