@@ -232,7 +232,7 @@ type Ends<'a> = [TypeIn<'a>; 2];
 type Pairs = HashSet<(*const TypeKind, *const TypeKind)>;
 
 /// Maximum number of narrowings per comparison. One more entry indicates that there are others.
-const NARROWINGS_MAX: usize = 32;
+const NARROWINGS_MAX: usize = 512;
 
 /// Returns the visited pairs of types and the narrowings.
 fn compare_from(
