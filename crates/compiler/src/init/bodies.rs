@@ -1,24 +1,28 @@
-//! The lines of a drafted route for parameters and bodies. Only certain lines are drafted: for
-//! counterparts that [`fields`] finds, with compatible values or a conversion. Otherwise the route
-//! is not drafted, and the reason is reported for a person.
+//! The lines of a drafted route for parameters and bodies. A line is certain if [`fields`] finds a
+//! counterpart with compatible values or a conversion. Any other difference of two bodies is an
+//! [`Obstacle`], and the draft continues past it. A difference without lines fails the route.
 
 mod conversions;
 mod heads;
+mod obstacles;
 mod spelled;
-mod whys;
 
 use self::conversions::{
-    anonymous_objects, conversion, counterpart, fits, map_values, named_type, unknown_values,
+    anonymous_objects, conversion, counterpart, fits, map_values, named_type, nearest_values, spelled_values,
+    unknown_values,
 };
+pub(super) use self::obstacles::Obstacle;
+use self::obstacles::{DraftChoice, OneSided, literal, literal_of};
 pub(super) use self::spelled::quote;
 use self::spelled::{one_line, path, place, word};
-use self::whys::{DraftObstacle, Whys};
 use super::descriptions::Descriptions;
 use super::fields::{self, Both, FieldContext, FieldPath, Guess};
 use crate::contract::{
-    Access, Additional, Choice, Field, Object, Operation, Type, TypeIn, TypeKind, assignable,
+    Access, Additional, Choice, Field, Object, Operation, Proven, Type, TypeIn, TypeKind, assignable,
+    compare_once,
 };
 use crate::contract::{Contract, Media};
+use crate::diagnostic::Span;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use switchback_plan::{Message, media_in_range};
 
@@ -36,6 +40,11 @@ pub(super) struct RouteDraft {
     pub unwraps: Vec<String>,
     /// Whether clients may be refused for a part of their request.
     pub refuses: bool,
+    /// Whether a line carries more than a body that is forwarded unchanged: a member of another name,
+    /// or a value in another spelling.
+    pub improves: bool,
+    /// Differences that need a person.
+    pub obstacles: Vec<Obstacle>,
 }
 
 /// Input other than the contracts.
@@ -47,6 +56,10 @@ pub(super) struct DraftContext<'g> {
     pub credentials: &'g [String],
     /// Types of the old side with preserved wrappers, because lines without them did not compile.
     pub wrapped: &'g BTreeSet<String>,
+    /// Names of handwritten shapes.
+    pub reserved: &'g BTreeSet<String>,
+    /// Names that members of several types have changed alike, once a person has accepted one.
+    pub siblings: &'g BTreeSet<[String; 2]>,
 }
 
 /// A guess about a field, with its type.
@@ -55,6 +68,10 @@ pub(super) struct Proposal {
     /// The type on the old side.
     pub ty: String,
     pub guess: Guess,
+    /// Places in the documents, by side.
+    pub spans: [Option<Span>; 2],
+    /// The line of a shape; `None` if a shape cannot name the places.
+    pub line: Option<String>,
 }
 
 pub(super) struct Bodies<'c> {
@@ -66,6 +83,8 @@ pub(super) struct Bodies<'c> {
     pub proposals: BTreeMap<String, Proposal>,
     /// Ids of the accepted guesses.
     pub taken: BTreeSet<String>,
+    /// The names that accepted guesses have related.
+    pub renamed: BTreeSet<[String; 2]>,
     /// Shapes by name.
     shapes: BTreeMap<String, ShapeDraft>,
     by_types: HashMap<ShapeKey, String>,
@@ -75,6 +94,9 @@ pub(super) struct Bodies<'c> {
     /// too.
     drafted: Vec<ShapeKey>,
     failed: HashMap<ShapeKey, String>,
+    proven: Proven,
+    /// Whether lines for two types are better than none, by address. The contracts do not move.
+    improving: HashMap<([*const TypeKind; 2], Message), bool>,
 }
 
 /// The names of both sides' types, and the direction.
@@ -93,6 +115,9 @@ struct ShapeDraft {
     same: Vec<String>,
     rename: Vec<String>,
     only_old: Vec<String>,
+    only_new: Vec<String>,
+    renames: bool,
+    obstacles: Vec<Obstacle>,
     /// Whether the new side has fields that the old one lacks.
     rest: bool,
     /// Shapes of alternatives, in place of lines.
@@ -125,23 +150,32 @@ impl<'c> Bodies<'c> {
             given,
             proposals: BTreeMap::new(),
             taken: BTreeSet::new(),
+            renamed: BTreeSet::new(),
             shapes: BTreeMap::new(),
             by_types: HashMap::new(),
             open: Vec::new(),
             drafted: Vec::new(),
             failed: HashMap::new(),
+            proven: Proven::default(),
+            improving: HashMap::new(),
         }
     }
 
-    /// Returns the lines of a pair, or the reason why it is not drafted.
-    pub(super) fn route(&mut self, old: &Operation, new: &Operation) -> Drafted<RouteDraft> {
+    /// Returns the lines of a pair, or all reasons why it is not drafted.
+    pub(super) fn route(&mut self, old: &Operation, new: &Operation) -> Result<RouteDraft, Vec<String>> {
         let mut route = RouteDraft::default();
-        self.path(old, new, &mut route)?;
-        self.query(old, new, &mut route)?;
-        self.headers(old, new, &mut route)?;
-        self.request(old, new, &mut route)?;
-        self.answer(old, new, &mut route)?;
-        self.statuses(old, new, &mut route)?;
+        let parts = [
+            self.path(old, new, &mut route),
+            self.query(old, new, &mut route),
+            self.headers(old, new),
+            self.request(old, new, &mut route),
+            self.answer(old, new, &mut route),
+            self.statuses(old, new, &mut route),
+        ];
+        let failed: Vec<String> = parts.into_iter().filter_map(Result::err).collect();
+        if !failed.is_empty() {
+            return Err(failed);
+        }
         self.business_errors(new, &mut route);
         let mut differs: Vec<String> = route.remarks.clone();
         differs.dedup();
@@ -218,7 +252,7 @@ impl<'c> Bodies<'c> {
         route: &mut RouteDraft,
     ) -> Drafted<()> {
         let word = if way == Message::Request { "request" } else { "response" };
-        if fits(types, way) {
+        if fits(types, way) && !self.improves(types, way) {
             route.lines.push(format!("{word}: keep"));
             return Ok(());
         }
@@ -247,6 +281,34 @@ impl<'c> Bodies<'c> {
         Ok(())
     }
 
+    /// Returns whether lines carry members that a value that is copied as it is loses.
+    fn improves(&mut self, types: [TypeIn<'_>; 2], way: Message) -> bool {
+        let kinds = types.map(|ty| std::ptr::from_ref(ty.kind()));
+        if let Some(known) = self.improving.get(&(kinds, way)) {
+            return *known;
+        }
+        // A recursive use does not decide.
+        self.improving.insert((kinds, way), false);
+        let improves = self.has_better_lines(types, way);
+        self.improving.insert((kinds, way), improves);
+        improves
+    }
+
+    fn has_better_lines(&mut self, types: [TypeIn<'_>; 2], way: Message) -> bool {
+        let (from, to) = sort(way, types);
+        let compared = compare_once(from, to, way, &mut self.proven);
+        if compared.is_ok_and(|narrowings| narrowings.is_empty()) {
+            return false;
+        }
+        if let Some(objects) = anonymous_objects(types) {
+            return fields::same(objects).both.iter().any(|both| both.places[0] != both.places[1]);
+        }
+        let Ok((name, _)) = self.shape_of(types, way) else { return false };
+        let reached = self.with_inner([&name].into_iter());
+        let shapes = || reached.iter().filter_map(|name| self.shapes.get(name));
+        shapes().any(|shape| shape.renames) && shapes().all(|shape| shape.obstacles.is_empty())
+    }
+
     /// Adds the remarks and refusals of a shape to the route.
     fn use_shape(&self, shape: &ShapeDraft, route: &mut RouteDraft) {
         route.remarks.extend(shape.remarks.iter().cloned());
@@ -254,6 +316,13 @@ impl<'c> Bodies<'c> {
         let refused = shape.refused.iter().map(|name| format!("a client that sends `{name}` is refused"));
         route.looks.extend(refused);
         route.unwraps.extend(shape.unwraps.clone());
+        route.improves |= shape.renames;
+        for obstacle in &shape.obstacles {
+            // A type may have a shape for requests and one for answers.
+            if !route.obstacles.contains(obstacle) {
+                route.obstacles.push(obstacle.clone());
+            }
+        }
     }
 
     /// Returns the shape between two types, drafting it if necessary, and whether it applies to
@@ -293,7 +362,12 @@ impl<'c> Bodies<'c> {
         let mut name = format!("{}{}", word(&key.0), if way == Message::Request { "Sent" } else { "" });
         // Types of both directions, and types with names that differ in punctuation, may share a
         // name.
-        while self.shapes.contains_key(&name) || self.open.iter().any(|(_, open)| *open == name) {
+        let is_taken = |name: &String| {
+            self.given.reserved.contains(name)
+                || self.shapes.contains_key(name)
+                || self.open.iter().any(|(_, open)| open == name)
+        };
+        while is_taken(&name) {
             name.push('2');
         }
         if self.open.len() >= DEPTH_MAX {
@@ -410,10 +484,12 @@ impl<'c> Bodies<'c> {
             accepted: self.given.accepted,
             descriptions: self.given.descriptions,
             unwraps: !self.given.wrapped.contains(name),
+            siblings: self.given.siblings,
             fits: &|types| fits(types, way),
         };
         let pairing = fields::pair([old, new], types.map(|ty| ty.types), &known);
         self.taken.extend(pairing.taken);
+        self.renamed.extend(pairing.renamed);
         if pairing.both.iter().any(|both| both.around.iter().any(Option::is_some)) {
             shape.unwraps = Some(name.to_owned());
         }
@@ -426,48 +502,113 @@ impl<'c> Bodies<'c> {
                 guess.why,
                 guess.id
             ));
-            let proposal = Proposal { ty: name.to_owned(), guess: guess.clone() };
+            let span = |side: usize, object: &Object| {
+                object.field(guess.places[side].first()?).map(|field| field.span)
+            };
+            let spans = [span(0, old), span(1, new)];
+            let line = place(&guess.places[0]).and_then(|from| Ok((from, place(&guess.places[1])?)));
+            let line = line.ok().map(|(from, to)| format!("rename: {{{from}: {to}}}"));
+            let proposal = Proposal { ty: name.to_owned(), guess: guess.clone(), spans, line };
             self.proposals.insert(guess.id.clone(), proposal);
         }
-        let mut whys = Whys::default();
         let likely = |side: usize, place: &FieldPath| {
             let guess = pairing.guesses.iter().find(|guess| guess.places[side] == *place);
             guess.map_or_else(String::new, |guess| {
                 format!(" (likely `{}`, {:.2}: `{}`)", path(&guess.places[1 - side]), guess.score, guess.id)
             })
         };
-        for (place, field) in &pairing.only[0] {
-            if let Err(why) = one_sided(place, field, way, &mut shape) {
-                whys.own(why + &likely(0, place));
-            }
-        }
-        for (place, field) in &pairing.only[1] {
-            // A read-only field is never part of a request, even if it is required.
-            if way == Message::Request && field.required && field.access != Access::ReadOnly {
-                whys.own(format!(
-                    "`{}` is required by the new side, and the old one has no such field{}",
-                    path(place),
-                    likely(1, place)
-                ));
-            }
-            shape.rest = true;
-        }
+        shape.renames = pairing.both.iter().any(|both| both.places[0] != both.places[1]);
+        self.one_sided(&pairing.only, types, way, &likely, &mut shape)?;
         for both in &pairing.both {
-            if let Err(why) = self.field(both, types, way, &mut shape) {
-                whys.add(why);
-            }
+            self.field(both, types, way, &mut shape)?;
         }
         if let (Additional::Of(a), Additional::Of(b)) = (&old.additional, &new.additional) {
             let inner = [types[0].types.at(a), types[1].types.at(b)];
             if !fits(inner, way) {
                 match self.value(inner, [false, false], way, &mut shape, "*") {
                     Ok(how) => shape.rename.push(format!("'*': {{{}: '*', {how}}}", quote(self.names[1]))),
-                    Err(why) => whys.add(DraftObstacle { text: why, own: false }),
+                    Err(text) => {
+                        let read = if way == Message::Request { 0 } else { 1 };
+                        let line = format!("only: {{{}: {{'*': none}}}}", quote(self.names[read]));
+                        let only = if read == 0 { &mut shape.only_old } else { &mut shape.only_new };
+                        only.push("'*': none".to_owned());
+                        let choices = vec![DraftChoice::new("leave them out", line)];
+                        shape.obstacles.push(Obstacle { text, spans: [Some(a.span), Some(b.span)], choices });
+                    }
                 }
             }
         }
-        whys.none()?;
         Ok(shape)
+    }
+
+    /// Drafts the lines of members that only one side has.
+    fn one_sided(
+        &self,
+        only: &[Vec<(FieldPath, &Field)>; 2],
+        types: [TypeIn<'_>; 2],
+        way: Message,
+        likely: &dyn Fn(usize, &FieldPath) -> String,
+        shape: &mut ShapeDraft,
+    ) -> Drafted<()> {
+        for (at, field) in &only[0] {
+            let name = place(at)?;
+            let one =
+                OneSided { at, field, types: types[0].types, others: &only[1], other_types: types[1].types };
+            let spans = [field.span, types[1].types.resolve(types[1].ty).span].map(Some);
+            match way {
+                Message::Answer if field.required && field.access != Access::WriteOnly => {
+                    let choices = one.built(0, self.names)?;
+                    shape.only_old.push(format!("{name}: {}", literal(one.types, field)));
+                    let text = format!(
+                        "`{}` is always there on the old side, and the new one has no such field{}",
+                        path(at),
+                        likely(0, at)
+                    );
+                    shape.obstacles.push(Obstacle { text, spans, choices });
+                }
+                // Clients must not send a read-only member, and the old service ignored it.
+                Message::Answer => shape.only_old.push(format!("{name}: absent")),
+                Message::Request if field.access == Access::ReadOnly => {
+                    shape.only_old.push(format!("{name}: absent"));
+                }
+                // Only an optional member of the body itself can refuse a call on its own.
+                Message::Request if field.required || at.len() > 1 => {
+                    let mut choices = one.sent(self.names)?;
+                    if at.len() > 1 {
+                        choices.remove(0);
+                        shape.only_old.push(format!("{name}: none"));
+                    } else {
+                        shape.only_old.push(format!("{name}: {{refuse: todo}}"));
+                        shape.refused.push(one_line(&path(at)));
+                    }
+                    let text = format!("`{}` has no counterpart on the new side{}", path(at), likely(0, at));
+                    shape.obstacles.push(Obstacle { text, spans, choices });
+                }
+                Message::Request => {
+                    shape.only_old.push(format!("{name}: {{refuse: todo}}"));
+                    shape.refused.push(one_line(&path(at)));
+                }
+            }
+        }
+        for (at, field) in &only[1] {
+            // A read-only field is never part of a request, even if it is required.
+            if way == Message::Answer || !field.required || field.access == Access::ReadOnly {
+                shape.rest = true;
+                continue;
+            }
+            let one =
+                OneSided { at, field, types: types[1].types, others: &only[0], other_types: types[0].types };
+            let choices = one.built(1, self.names)?;
+            shape.only_new.push(format!("{}: {}", place(at)?, literal(one.types, field)));
+            let text = format!(
+                "`{}` is required by the new side, and the old one has no such field{}",
+                path(at),
+                likely(1, at)
+            );
+            let spans = [types[0].types.resolve(types[0].ty).span, field.span].map(Some);
+            shape.obstacles.push(Obstacle { text, spans, choices });
+        }
+        Ok(())
     }
 
     fn field(
@@ -476,26 +617,40 @@ impl<'c> Bodies<'c> {
         types: [TypeIn<'_>; 2],
         way: Message,
         shape: &mut ShapeDraft,
-    ) -> Result<(), DraftObstacle> {
+    ) -> Drafted<()> {
         let [old, new] = both.fields;
-        let own = |text: String| DraftObstacle { text, own: true };
         let inner = [types[0].types.at(&old.ty), types[1].types.at(&new.ty)];
         let (read, built) = sort(way, [old, new]);
         let around = sort(way, both.around).0;
-        let places = [place(&both.places[0]).map_err(own)?, place(&both.places[1]).map_err(own)?];
+        let [from, to] = [place(&both.places[0])?, place(&both.places[1])?];
         // The enclosing object must be required too.
         if built.required && !(read.required && around.is_none_or(|around| around.required)) {
-            return Err(own(format!(
+            let text = format!(
                 "`{}` is always there on one side, and may be absent on the other",
                 path(&both.places[0])
-            )));
+            );
+            if !fits(inner, way) {
+                return self.part(both, inner, way, shape, text);
+            }
+            let side = if way == Message::Request { 1 } else { 0 };
+            let line = format!(
+                "{from}: {{{}: {to}, default: {{{}: {}}}}}",
+                quote(self.names[1]),
+                quote(self.names[side]),
+                literal_of(inner[side])
+            );
+            shape.rename.push(line.clone());
+            let choices =
+                vec![DraftChoice::new("this value where there is none", format!("rename: {{{line}}}"))];
+            let spans = [Some(old.span), Some(new.span)];
+            shape.obstacles.push(Obstacle { text, spans, choices });
+            return Ok(());
         }
-        let [from, to] = &places;
-        if fits(inner, way) {
+        if fits(inner, way) && !self.improves(inner, way) {
             let said = if both.is_said { "   # both documents say the same of it" } else { "" };
             // `same` lists names; nested places need `rename`.
             match both.places[0] == both.places[1] && both.places[0].len() == 1 {
-                true => shape.same.push(from.clone()),
+                true => shape.same.push(from),
                 false => shape.rename.push(format!("{from}: {to}{said}")),
             }
             return Ok(());
@@ -503,11 +658,62 @@ impl<'c> Bodies<'c> {
         if let Some(objects) = anonymous_objects(inner).filter(|_| both.places[0].len() < PLACES_MAX) {
             return self.draft_nested(both, objects, types, way, shape);
         }
-        let required = [old.required, new.required];
-        let how = self.value(inner, required, way, shape, &old.name);
-        let how = how.map_err(|text| DraftObstacle { text, own: false })?;
-        let side = quote(self.names[1]);
-        shape.rename.push(format!("{from}: {{{side}: {to}, {how}}}"));
+        match self.value(inner, [old.required, new.required], way, shape, &old.name) {
+            Ok(how) => {
+                shape.rename.push(format!("{from}: {{{}: {to}, {how}}}", quote(self.names[1])));
+                Ok(())
+            }
+            Err(text) => self.part(both, inner, way, shape, text),
+        }
+    }
+
+    /// Drafts two members whose values do not go over, as if each side had its own. A person may
+    /// know a conversion.
+    fn part(
+        &self,
+        both: &Both<'_>,
+        inner: [TypeIn<'_>; 2],
+        way: Message,
+        shape: &mut ShapeDraft,
+        text: String,
+    ) -> Drafted<()> {
+        let [old, new] = both.fields;
+        let [from, to] = [place(&both.places[0])?, place(&both.places[1])?];
+        let [a, b] = self.names.map(quote);
+        let mut choices = Vec::new();
+        match way {
+            Message::Answer => {
+                let value = if old.required { literal_of(inner[0]) } else { "absent".to_owned() };
+                let label = if old.required { "always this value" } else { "leave it out" };
+                choices.push(DraftChoice::new(label, format!("only: {{{a}: {{{from}: {value}}}}}")));
+                shape.only_old.push(format!("{from}: {value}"));
+                shape.rest = true;
+            }
+            Message::Request => {
+                let is_top = both.places[0].len() == 1;
+                let (label, value) = if is_top {
+                    ("refuse calls that send it", "{refuse: todo}")
+                } else {
+                    ("leave it out", "none")
+                };
+                choices.push(DraftChoice::new(label, format!("only: {{{a}: {{{from}: {value}}}}}")));
+                shape.only_old.push(format!("{from}: {value}"));
+                if is_top {
+                    shape.refused.push(one_line(&path(&both.places[0])));
+                }
+                match new.required && new.access != Access::ReadOnly {
+                    true => shape.only_new.push(format!("{to}: {}", literal_of(inner[1]))),
+                    false => shape.rest = true,
+                }
+            }
+        }
+        let table = nearest_values(inner).map(|table| format!("as: {table}"));
+        if let Some(how) = table {
+            let line = format!("rename: {{{from}: {{{b}: {to}, {how}}}}}");
+            choices.push(DraftChoice::new("these values correspond", line));
+        }
+        let spans = [Some(old.span), Some(new.span)];
+        shape.obstacles.push(Obstacle { text, spans, choices });
         Ok(())
     }
 
@@ -520,31 +726,15 @@ impl<'c> Bodies<'c> {
         types: [TypeIn<'_>; 2],
         way: Message,
         shape: &mut ShapeDraft,
-    ) -> Result<(), DraftObstacle> {
-        let own = |text: String| DraftObstacle { text, own: true };
-        let place = |side: usize, inner: &FieldPath| [outer.places[side].clone(), inner.clone()].concat();
+    ) -> Drafted<()> {
         let mut pairing = fields::same([old, new]);
-        for (inner, field) in &pairing.only[0] {
-            let at = place(0, inner);
-            match way {
-                // Only members of the body itself can refuse a call.
-                Message::Request if field.access != Access::ReadOnly => {
-                    return Err(own(format!("`{}` has no counterpart on the new side", path(&at))));
-                }
-                _ => one_sided(&at, field, way, shape).map_err(own)?,
-            }
+        for side in [0, 1] {
+            let place = |inner: &FieldPath| [outer.places[side].clone(), inner.clone()].concat();
+            pairing.only[side].iter_mut().for_each(|(inner, _)| *inner = place(inner));
+            pairing.both.iter_mut().for_each(|both| both.places[side] = place(&both.places[side]));
         }
-        for (inner, field) in &pairing.only[1] {
-            if way == Message::Request && field.required && field.access != Access::ReadOnly {
-                let at = path(&place(1, inner));
-                return Err(own(format!(
-                    "`{at}` is required by the new side, and the old one has no such field"
-                )));
-            }
-            shape.rest = true;
-        }
-        for both in &mut pairing.both {
-            both.places = [0, 1].map(|side| place(side, &both.places[side]));
+        self.one_sided(&pairing.only, types, way, &|_, _| String::new(), shape)?;
+        for both in &pairing.both {
             self.field(both, types, way, shape)?;
         }
         Ok(())
@@ -560,8 +750,11 @@ impl<'c> Bodies<'c> {
         name: &str,
     ) -> Drafted<String> {
         let (from, to) = sort(way, types);
-        if let Some(how) = conversion(types, required, way) {
-            return Ok(how.to_owned());
+        if let Some(how) = conversion(types, required, way, self.names) {
+            return Ok(how);
+        }
+        if let Some(table) = spelled_values(types, way) {
+            return Ok(table);
         }
         if let Some(table) = unknown_values(from, to, way) {
             shape
@@ -609,8 +802,13 @@ impl<'c> Bodies<'c> {
             all.extend(shape.rename.iter().map(|line| format!("  {line}")));
         }
         all.extend(shape.comments.iter().cloned());
-        if !shape.only_old.is_empty() {
-            all.push(format!("only: {{{a}: {{{}}}}}", shape.only_old.join(", ")));
+        let only: Vec<String> = [(&a, &shape.only_old), (&b, &shape.only_new)]
+            .into_iter()
+            .filter(|(_, lines)| !lines.is_empty())
+            .map(|(side, lines)| format!("{side}: {{{}}}", lines.join(", ")))
+            .collect();
+        if !only.is_empty() {
+            all.push(format!("only: {{{}}}", only.join(", ")));
         }
         if shape.rest {
             all.push(format!("rest: {{{b}: lost}}"));
@@ -665,30 +863,4 @@ fn draft_opaque(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Message) -> Opt
             Err(format!("a body of `{}` is not mapped, and does not fit as it is: {why}", other.name()))
         }
     })
-}
-
-/// Drafts the line of a field that only the old side has.
-fn one_sided(at: &FieldPath, field: &Field, way: Message, shape: &mut ShapeDraft) -> Drafted<()> {
-    match way {
-        Message::Answer if field.required => {
-            Err(format!("`{}` is always there on the old side, and the new one has no such field", path(at)))
-        }
-        Message::Answer => {
-            shape.only_old.push(format!("{}: absent", place(at)?));
-            Ok(())
-        }
-        // Clients must not send it, and the old service ignored it.
-        Message::Request if field.access == Access::ReadOnly => {
-            shape.only_old.push(format!("{}: absent", place(at)?));
-            Ok(())
-        }
-        Message::Request if field.required => {
-            Err(format!("`{}` has no counterpart on the new side", path(at)))
-        }
-        Message::Request => {
-            shape.only_old.push(format!("{}: {{refuse: todo}}", place(at)?));
-            shape.refused.push(one_line(&path(at)));
-            Ok(())
-        }
-    }
 }

@@ -40,6 +40,8 @@ pub(super) struct FieldPairing<'t> {
     pub guesses: Vec<Guess>,
     /// Ids of accepted guesses, which are included in `both`.
     pub taken: BTreeSet<String>,
+    /// The names that they relate.
+    pub renamed: Vec<[String; 2]>,
 }
 
 /// Input other than the two objects.
@@ -50,6 +52,8 @@ pub(super) struct FieldContext<'k> {
     pub descriptions: &'k Descriptions<'k>,
     /// Whether to remove an object that wraps all fields of one side.
     pub unwraps: bool,
+    /// Old and new names of members that a person has related in one type. They hold in the others.
+    pub siblings: &'k BTreeSet<[String; 2]>,
     /// Returns whether a value of the two types is compatible without a conversion.
     pub fits: &'k dyn Fn([TypeIn<'_>; 2]) -> bool,
 }
@@ -72,15 +76,20 @@ pub(super) fn pair<'t>(
     }
     let mut pairing = same(objects);
     said_alike(objects, types, known, &mut pairing);
+    pair_moved(objects, types, known, &mut pairing);
     let all = guesses(objects, &pairing, types, known);
     for guess in all {
         match known.accepted.contains(&guess.id).then(|| accept(&guess, objects, types, &mut pairing)) {
             Some(true) => {
+                if let [[old], [new]] = guess.places.each_ref().map(Vec::as_slice) {
+                    pairing.renamed.push([old.clone(), new.clone()]);
+                }
                 pairing.taken.insert(guess.id);
             }
             _ => pairing.guesses.push(guess),
         }
     }
+    pair_siblings(objects, types, known, &mut pairing);
     pairing
 }
 
@@ -112,6 +121,137 @@ pub(super) fn same<'t>([old, new]: [&'t Object; 2]) -> FieldPairing<'t> {
     let left = new.fields.iter().filter(|field| !taken.contains(field.name.as_str()));
     pairing.only[1] = left.map(|field| (vec![field.name.clone()], field)).collect();
     pairing
+}
+
+/// Matches members that a person has related in another type.
+fn pair_siblings<'t>(
+    objects: [&'t Object; 2],
+    types: [&'t Types; 2],
+    known: &FieldContext<'_>,
+    pairing: &mut FieldPairing<'t>,
+) {
+    for names in known.siblings {
+        let [Some(old), Some(new)] = [0, 1].map(|side| objects[side].field(&names[side])) else { continue };
+        let fields = [old, new];
+        let are_open = [0, 1].iter().all(|side| {
+            pairing.only[*side]
+                .iter()
+                .any(|(place, open)| place.len() == 1 && std::ptr::eq(*open, fields[*side]))
+        });
+        if are_open && same_kind([types[0].at(&old.ty), types[1].at(&new.ty)]) {
+            let places = fields.map(|field| vec![field.name.clone()]);
+            pairing.guesses.retain(|guess| !(0..2).any(|side| guess.places[side] == places[side]));
+            pairing.join(places, fields, [None, None]);
+        }
+    }
+}
+
+/// Names that members of unrelated objects share.
+const COMMON_WORDS: &[&str] = &[
+    "type",
+    "status",
+    "state",
+    "value",
+    "title",
+    "description",
+    "date",
+    "time",
+    "amount",
+    "created",
+    "updated",
+    "data",
+    "key",
+    "label",
+    "number",
+    "version",
+    "size",
+    "kind",
+    "email",
+    "address",
+    "user",
+    "owner",
+];
+
+/// Matches members that were moved into an object that the other side does not have, or out of it:
+/// the same name and a compatible value, and no other place of that name on either side.
+fn pair_moved<'t>(
+    objects: [&'t Object; 2],
+    types: [&'t Types; 2],
+    known: &FieldContext<'_>,
+    pairing: &mut FieldPairing<'t>,
+) {
+    if pairing.only.iter().any(|only| only.len() > GUESSED_MAX) {
+        return;
+    }
+    for flat in [0, 1] {
+        let nested = 1 - flat;
+        let (mut found, mut left) = (Vec::new(), Vec::new());
+        for (at, outer) in pairing.only[nested].iter().filter(|(at, _)| at.len() == 1) {
+            let TypeKind::Object(inner) = types[nested].resolve(&outer.ty).kind else { continue };
+            let moved: Vec<[&'t Field; 2]> = pairing.only[flat]
+                .iter()
+                .filter(|(at, _)| at.len() == 1)
+                .filter_map(|(_, field)| Some([*field, inner.field(&field.name)?]))
+                .filter(|[field, within]| {
+                    let sorted = if flat == 0 { [*field, *within] } else { [*within, *field] };
+                    let kinds = [types[0].at(&sorted[0].ty), types[1].at(&sorted[1].ty)];
+                    is_flat(kinds) && same_kind(kinds) && (known.fits)(kinds)
+                })
+                .filter(|[field, _]| places_of(&field.name, objects[nested], types[nested]) == 1)
+                .collect();
+            // One common name may be a coincidence.
+            let is_own = |name: &str| {
+                let words = name_words(name);
+                let is_common = |word: &String| {
+                    COMMON_WORDS.contains(&word.as_str())
+                        || FORM_WORDS.iter().any(|group| group.split(' ').any(|one| one == word))
+                };
+                !words.iter().all(is_common)
+            };
+            if moved.len() >= 2 || matches!(moved.as_slice(), [[field, _]] if is_own(&field.name)) {
+                let others = inner
+                    .fields
+                    .iter()
+                    .filter(|within| !moved.iter().any(|[_, known]| std::ptr::eq(*known, *within)));
+                left.extend(others.map(|within| (vec![at[0].clone(), within.name.clone()], within)));
+                found.extend(moved.iter().map(|fields| (at[0].clone(), *outer, *fields)));
+            }
+        }
+        pairing.only[nested].extend(left);
+        for (name, outer, [field, within]) in found {
+            let (mut places, mut fields, mut around) = (
+                [vec![field.name.clone()], vec![name, within.name.clone()]],
+                [field, within],
+                [None, Some(outer)],
+            );
+            if flat == 1 {
+                places.reverse();
+                fields.reverse();
+                around.reverse();
+            }
+            pairing.join(places, fields, around);
+        }
+    }
+}
+
+/// Returns the number of places of a name in an object and in its objects.
+fn places_of(name: &str, object: &Object, types: &Types) -> usize {
+    let within = object.fields.iter().filter(|field| match types.resolve(&field.ty).kind {
+        TypeKind::Object(inner) => inner.field(name).is_some(),
+        _ => false,
+    });
+    usize::from(object.field(name).is_some()) + within.count()
+}
+
+impl<'t> FieldPairing<'t> {
+    /// Moves two one-sided members, or objects around them, to the counterparts.
+    fn join(&mut self, places: [FieldPath; 2], fields: [&'t Field; 2], around: [Option<&'t Field>; 2]) {
+        for side in [0, 1] {
+            let outer = around[side].unwrap_or(fields[side]);
+            self.only[side].retain(|(_, open)| !std::ptr::eq(*open, outer));
+        }
+        self.both.push(Both { places, fields, around, is_said: false });
+    }
 }
 
 /// Minimum number of words in a description that identifies a field.
@@ -434,12 +574,12 @@ fn score(a: &ObservedField<'_>, b: &ObservedField<'_>, types: [&Types; 2]) -> Op
 
 fn guess(ty: &str, places: [FieldPath; 2], score: f64, why: String) -> Guess {
     let text = [vec![ty.to_owned()], places[0].clone(), places[1].clone()].concat().join("-");
-    Guess { id: super::slug(&text), places, score: score.min(1.0), why }
+    Guess { id: super::decision::slug(&text), places, score: score.min(1.0), why }
 }
 
 /// Returns whether both types have the same kind: scalars of the same JSON kind and format, lists
 /// of the same kind, or types with equal JSON kinds.
-fn same_kind(types: [TypeIn<'_>; 2]) -> bool {
+pub(super) fn same_kind(types: [TypeIn<'_>; 2]) -> bool {
     let [a, b] = types.map(|ty| ty.kind());
     match (a, b) {
         (TypeKind::Any, _) | (_, TypeKind::Any) => false,

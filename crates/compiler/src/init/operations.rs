@@ -4,8 +4,11 @@
 //! a person accepts it: a wrong guess sends a client's write to another resource.
 
 use super::evidence::GuessEvidence;
-use crate::contract::{Contract, Operation, Segment};
+use crate::contract::{
+    Contract, Difference, Narrowing, Operation, Proven, Segment, assignable, compare_once,
+};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use switchback_plan::Message;
 
 /// The certainty of a pairing.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -25,24 +28,78 @@ pub(super) struct PairCandidate<'c> {
     pub why: String,
     /// Evidence of a guess.
     pub evidence: GuessEvidence,
+    /// Whether the operation is forwarded unchanged without lines.
+    pub is_kept: bool,
 }
 
 impl PairCandidate<'_> {
     /// Returns the id of a guess for `--accept`. It contains both operations, so accepting one
     /// guess accepts no other.
     pub(super) fn id(&self) -> String {
-        super::slug(&format!("{} becomes {}", self.old.key, self.new.key))
+        super::decision::slug(&format!("{} becomes {}", self.old.key, self.new.key))
     }
 }
 
 /// Maximum number of competing renames in the evidence.
 const RIVALS_SHOWN: usize = 3;
+/// Maximum number of comparisons of operations; there are no guesses above it.
+const COMPARED_MAX: usize = 2_000_000;
 /// Minimum number of operations that indicate a renamed resource.
 const STORIES_MIN: usize = 2;
 
 /// Returns a candidate for each operation of the old side that cannot be forwarded unchanged, if
-/// one is found.
+/// one is found, and for those that can, but not with all members of their bodies.
 pub(super) fn candidates<'c>(
+    old: &'c Contract,
+    new: &'c Contract,
+    unfit: &HashMap<String, String>,
+) -> Vec<PairCandidate<'c>> {
+    let mut found = unfit_candidates(old, new, unfit);
+    let mut proven = Proven::default();
+    let fit = old.operations.iter().filter(|operation| !unfit.contains_key(&operation.key.to_string()));
+    found.extend(fit.filter_map(|operation| {
+        let same = new.find_shape(&operation.key.method, &operation.key.path.shape())?;
+        is_narrower([operation, same], [old, new], &mut proven).then(|| PairCandidate {
+            old: operation,
+            new: same,
+            tier: Tier::Same,
+            why: "the same operation".to_owned(),
+            evidence: GuessEvidence::default(),
+            is_kept: true,
+        })
+    }));
+    found
+}
+
+/// Returns whether a part of the bodies does not go over as it is.
+fn is_narrower(operations: [&Operation; 2], contracts: [&Contract; 2], proven: &mut Proven) -> bool {
+    let [old, new] = contracts;
+    let is_whole =
+        |compared: Result<Vec<Narrowing>, Difference>| compared.is_ok_and(|found| found.is_empty());
+    let request = operations.map(|operation| operation.body.as_ref());
+    let answers = operations.map(|operation| operation.success_bodies().next());
+    let request = match request {
+        [Some(from), Some(to)] => {
+            compare_once(old.types.at(&from.ty), new.types.at(&to.ty), Message::Request, proven)
+        }
+        _ => Ok(Vec::new()),
+    };
+    let answer = match answers {
+        [Some(to), Some(from)] => compare_once(new.types.at(from), old.types.at(to), Message::Answer, proven),
+        _ => Ok(Vec::new()),
+    };
+    let [served, called] = operations;
+    let is_spelled_otherwise = served.query.iter().any(|own| {
+        let other = called.query.iter().find(|other| other.name == own.name);
+        other.is_some_and(|other| {
+            let [from, to] = [old.types.at(&own.ty), new.types.at(&other.ty)];
+            assignable(from, to, Some(Message::Request)).is_err()
+        })
+    });
+    !(is_whole(request) && is_whole(answer)) || is_spelled_otherwise
+}
+
+fn unfit_candidates<'c>(
     old: &'c Contract,
     new: &'c Contract,
     unfit: &HashMap<String, String>,
@@ -75,7 +132,14 @@ pub(super) fn candidates<'c>(
         let spelt = spelt.filter(|new| is_free(new));
         let mut add = |new: &'c Operation, tier: Tier, why: &str| {
             let evidence = GuessEvidence::default();
-            found.push(PairCandidate { old: operation, new, tier, why: why.to_owned(), evidence });
+            found.push(PairCandidate {
+                old: operation,
+                new,
+                tier,
+                why: why.to_owned(),
+                evidence,
+                is_kept: false,
+            });
         };
         match (same, id, spelt) {
             (Some(new), ..) => add(new, Tier::Same, "the same operation"),
@@ -154,9 +218,16 @@ fn pair_renamed<'c>(
         by_form.entry(form).or_default().push(operation);
     }
     let mut stories: BTreeMap<(String, String), Vec<(&'c Operation, &'c Operation)>> = BTreeMap::new();
+    let mut compared = 0;
     for operation in left {
         let form = (operation.key.method.to_string(), operation.key.path.segments().len());
-        for other in by_form.get(&form).into_iter().flatten() {
+        let others = by_form.get(&form).map(Vec::as_slice).unwrap_or_default();
+        // Thousands of unpaired operations tell no story.
+        compared += others.len();
+        if compared > COMPARED_MAX {
+            return Vec::new();
+        }
+        for other in others {
             let pairs = words(operation).into_iter().zip(words(other));
             let differ: Vec<_> = pairs.filter(|(a, b)| a != b).collect();
             // Exactly one fixed segment differs.
@@ -194,7 +265,14 @@ fn pair_renamed<'c>(
             from.insert(old.key.to_string());
             to.insert(new.key.to_string());
             let why = format!("it may have become `{}`: `{a}` may be called `{b}` now", new.key);
-            found.push(PairCandidate { old, new, tier: Tier::Guess, why, evidence: evidence.clone() });
+            found.push(PairCandidate {
+                old,
+                new,
+                tier: Tier::Guess,
+                why,
+                evidence: evidence.clone(),
+                is_kept: false,
+            });
         }
     }
     found
@@ -237,8 +315,6 @@ fn likely<'c>(
 ) -> Vec<PairCandidate<'c>> {
     const NEAR: f64 = 0.5;
     const MARGIN: f64 = 0.1;
-    /// Maximum number of comparisons; there are no guesses above it.
-    const COMPARED_MAX: usize = 2_000_000;
     let free: Vec<&Operation> = new.operations.iter().filter(|operation| is_free(operation)).collect();
     if left.len() * free.len() > COMPARED_MAX {
         return Vec::new();
@@ -269,7 +345,14 @@ fn likely<'c>(
             let why = format!("it may have become `{}`", free[j].key);
             let supports = vec![format!("their words agree by {:.0} %", near * 100.0)];
             let evidence = GuessEvidence { supports, ..GuessEvidence::default() };
-            found.push(PairCandidate { old: left[i], new: free[j], tier: Tier::Guess, why, evidence });
+            found.push(PairCandidate {
+                old: left[i],
+                new: free[j],
+                tier: Tier::Guess,
+                why,
+                evidence,
+                is_kept: false,
+            });
         }
     }
     found

@@ -3,7 +3,7 @@
 use super::sort;
 use super::spelled::quote;
 use crate::contract::{
-    Additional, Choice, Object, Reference, Scalar, ScalarKind, Test, TypeIn, TypeKind, assignable,
+    Additional, Choice, Literal, Object, Reference, Scalar, ScalarKind, Test, TypeIn, TypeKind, assignable,
 };
 use switchback_plan::Message;
 
@@ -63,45 +63,145 @@ pub(super) fn counterpart<'t>(
     by_test.or_else(by_name).map(|target| to.types.at(&built.alternatives[target]))
 }
 
-/// Returns a conversion with an exact inverse, in the form of a line.
-pub(super) fn conversion(types: [TypeIn<'_>; 2], required: [bool; 2], way: Message) -> Option<&'static str> {
+/// Formats of integers that count the seconds since 1970.
+const EPOCHS: &[&str] = &["unix-time", "unixtime", "unix-timestamp", "unix_timestamp", "epoch"];
+
+/// Returns a conversion that accepts every value of its source, in the form of a line.
+pub(super) fn conversion(
+    types: [TypeIn<'_>; 2],
+    required: [bool; 2],
+    way: Message,
+    names: [&str; 2],
+) -> Option<String> {
     let scalar = |ty: TypeIn<'_>| match ty.kind() {
-        TypeKind::Scalar(Scalar { kind, values: None, .. }) => Some(*kind),
+        TypeKind::Scalar(scalar) if scalar.values.is_none() => Some(scalar.clone()),
         _ => None,
     };
     let nullable = types.map(|ty| ty.is_nullable());
-    match (scalar(types[0]), scalar(types[1])) {
-        (Some(ScalarKind::Integer), Some(ScalarKind::String)) if way == Message::Request && !nullable[0] => {
-            Some("as: integer_to_string")
+    let (from_null, to_null) = sort(way, nullable);
+    let takes_null = !from_null || to_null;
+    if let (Some(old), Some(new), true) = (scalar(types[0]), scalar(types[1]), takes_null) {
+        // A text has to be digits on the side that is read; the other direction accepts all values.
+        let is_read = |side: usize| (way == Message::Request) == (side == 0);
+        match (old.kind, new.kind) {
+            (ScalarKind::Integer, ScalarKind::String) if is_epoch(&old) && is_instant(&new) => {
+                return Some(date_forms(names, ["epoch_second", "rfc3339"]));
+            }
+            (ScalarKind::String, ScalarKind::Integer) if is_instant(&old) && is_epoch(&new) => {
+                return Some(date_forms(names, ["rfc3339", "epoch_second"]));
+            }
+            (ScalarKind::Integer, ScalarKind::String) if !is_read(1) || is_digits(&new) => {
+                return Some("as: integer_to_string".to_owned());
+            }
+            (ScalarKind::String, ScalarKind::Integer) if !is_read(0) || is_digits(&old) => {
+                return Some("as: string_to_integer".to_owned());
+            }
+            _ => {}
         }
-        (Some(ScalarKind::String), Some(ScalarKind::Integer)) if way == Message::Answer && !nullable[1] => {
-            Some("as: string_to_integer")
-        }
-        // Absent on the old side, null on the new one.
-        _ if way == Message::Answer && nullable[1] && !nullable[0] && !required[0] => {
-            let from = types[1].types.resolve(types[1].ty);
-            let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
-            assignable(types[1].types.at(&bare), types[0], Some(way)).is_ok().then_some("as: null_is_absent")
-        }
-        _ => None,
     }
+    // Absent on the old side, null on the new one.
+    if way == Message::Answer && nullable[1] && !nullable[0] && !required[0] {
+        let from = types[1].types.resolve(types[1].ty);
+        let bare = crate::contract::Type { kind: from.kind.clone(), nullable: false, span: from.span };
+        let fits = assignable(types[1].types.at(&bare), types[0], Some(way)).is_ok();
+        return fits.then(|| "as: null_is_absent".to_owned());
+    }
+    None
+}
+
+/// Returns the conversion of an instant. Numbers beyond the calendar have no text.
+fn date_forms(names: [&str; 2], forms: [&str; 2]) -> String {
+    let [old, new] = names.map(quote);
+    format!("as: {{date: {{{old}: {}, {new}: {}}}}}, else: error", forms[0], forms[1])
+}
+
+fn is_epoch(scalar: &Scalar) -> bool {
+    scalar.format.as_deref().is_some_and(|format| EPOCHS.contains(&format))
+}
+
+fn is_instant(scalar: &Scalar) -> bool {
+    scalar.format.as_deref() == Some("date-time")
+}
+
+/// Returns whether every text is the notation of an integer.
+fn is_digits(scalar: &Scalar) -> bool {
+    const DIGITS: &[&str] = &["^(0|[1-9][0-9]*)$", "^[1-9][0-9]*$", "^(0|[1-9]\\d*)$", "^[1-9]\\d*$"];
+    scalar.limits.patterns.iter().any(|pattern| DIGITS.contains(&pattern.as_str()))
+}
+
+/// Returns the texts of a closed enumeration.
+fn listed<'t>(ty: TypeIn<'t>) -> Option<Vec<&'t str>> {
+    let TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) = ty.kind() else {
+        return None;
+    };
+    let text = |value: &'t Literal| match value {
+        Literal::String(text) => Some(text.as_str()),
+        _ => None,
+    };
+    (!values.open).then(|| values.values.iter().map(text).collect())?
+}
+
+/// Returns a value without case and separators.
+fn letters(value: &str) -> String {
+    value.chars().filter(|c| c.is_alphanumeric()).flat_map(char::to_lowercase).collect()
+}
+
+/// Returns a table for two enumerations, or lists of them, whose values differ only in case and
+/// separators. Every value that is read has a counterpart, so nothing is lost.
+pub(super) fn spelled_values(types: [TypeIn<'_>; 2], way: Message) -> Option<String> {
+    if let [Some(old), Some(new)] = types.map(TypeIn::items) {
+        let table = spelled_values([old, new], way)?;
+        return Some(format!("as: {{each: {{{}}}}}", table.strip_prefix("as: {")?.strip_suffix('}')?));
+    }
+    let (from, to) = sort(way, types);
+    if from.is_nullable() && !to.is_nullable() {
+        return None;
+    }
+    let (source, target) = (listed(from)?, listed(to)?);
+    let mut pairs = Vec::new();
+    for value in &source {
+        // Two values of one side may be spelled alike.
+        let is_like = |other: &&&str| letters(other) == letters(value);
+        let (own, other) = (source.iter().filter(is_like).count(), target.iter().filter(is_like));
+        match (own, other.collect::<Vec<_>>().as_slice()) {
+            (1, [other]) if !letters(value).is_empty() => pairs.push([*value, **other]),
+            _ => return None,
+        }
+    }
+    Some(format!("as: {{table: {{{}}}}}", table_lines(pairs, way)))
+}
+
+/// Writes pairs of a read and a built value as `old: new`.
+fn table_lines(pairs: Vec<[&str; 2]>, way: Message) -> String {
+    let lines = pairs.into_iter().map(|[read, built]| {
+        let [old, new] = if way == Message::Request { [read, built] } else { [built, read] };
+        format!("{}: {}", quote(old), quote(new))
+    });
+    lines.collect::<Vec<_>>().join(", ")
+}
+
+/// Returns a table of two enumerations with the most similar value for each of the old side: a guess
+/// for a person to edit.
+pub(super) fn nearest_values(types: [TypeIn<'_>; 2]) -> Option<String> {
+    let [old, new] = types.map(listed);
+    let (old, new) = (old?, new?);
+    let nearest = |value: &str| {
+        let score = |other: &&&str| strsim::jaro_winkler(&letters(value), &letters(other));
+        new.iter().max_by(|a, b| score(a).total_cmp(&score(b))).copied()
+    };
+    let pairs: Option<Vec<[&str; 2]>> = old.iter().map(|value| Some([*value, nearest(value)?])).collect();
+    Some(format!("{{table: {{{}}}}}", table_lines(pairs?, Message::Request)))
 }
 
 /// Returns a table of the common values for an enumeration of which the target lacks some values.
 /// The other values are copied. The second result lists them.
 pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Message) -> Option<(String, String)> {
-    let listed = |ty: TypeIn<'_>| match ty.kind() {
-        TypeKind::Scalar(Scalar { kind: ScalarKind::String, values: Some(values), .. }) if !values.open => {
-            Some(values.values.iter().map(ToString::to_string).collect::<Vec<_>>())
-        }
-        _ => None,
-    };
     // The new side would reject an unknown value in a request.
     if from.is_nullable() && !to.is_nullable() || way == Message::Request {
         return None;
     }
     let (source, target) = (listed(from)?, listed(to)?);
-    let unknown: Vec<String> = source.iter().filter(|value| !target.contains(value)).cloned().collect();
+    let unknown: Vec<&str> = source.iter().filter(|value| !target.contains(value)).copied().collect();
     let both: Vec<String> = source
         .iter()
         .filter(|value| target.contains(value))
@@ -110,7 +210,5 @@ pub(super) fn unknown_values(from: TypeIn<'_>, to: TypeIn<'_>, way: Message) -> 
     if both.is_empty() {
         return None;
     }
-    let shown: Vec<&str> = unknown.iter().take(5).map(String::as_str).collect();
-    let more = if unknown.len() > shown.len() { ", …" } else { "" };
-    Some((format!("as: {{table: {{{}}}}}, else: keep", both.join(", ")), shown.join(", ") + more))
+    Some((format!("as: {{table: {{{}}}}}, else: keep", both.join(", ")), unknown.join(", ")))
 }

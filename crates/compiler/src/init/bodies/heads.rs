@@ -1,10 +1,12 @@
 //! The lines of a pair other than bodies: paths, queries, header fields and statuses.
 
+use super::conversions::{fits, spelled_values};
 use super::spelled::{one_line, quote};
 use super::{Bodies, Drafted, RouteDraft};
 use crate::contract::{Operation, Parameter, Response};
 use crate::init::fields::spelling;
 use crate::init::paging;
+use switchback_plan::Message;
 
 impl Bodies<'_> {
     pub(super) fn path(&self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
@@ -58,7 +60,11 @@ impl Bodies<'_> {
                 }
                 Some(other) => {
                     taken.push(&other.name);
-                    lines.push(format!("{}: {}", quote(&parameter.name), quote(&other.name)));
+                    lines.push(format!(
+                        "{}: {}",
+                        quote(&parameter.name),
+                        self.parameter(parameter, other, route)
+                    ));
                     if spelling(&other.name) != spelling(&parameter.name) {
                         let (from, to) = (one_line(&parameter.name), one_line(&other.name));
                         route
@@ -94,9 +100,23 @@ impl Bodies<'_> {
         Ok(())
     }
 
+    /// Returns the target of a query parameter, with the conversion of its values if one is certain.
+    fn parameter(&self, old: &Parameter, new: &Parameter, route: &mut RouteDraft) -> String {
+        let types = [self.old.types.at(&old.ty), self.new.types.at(&new.ty)];
+        let table = match fits(types, Message::Request) {
+            true => None,
+            false => spelled_values(types, Message::Request),
+        };
+        route.improves |= table.is_some();
+        match table {
+            Some(table) => format!("{{{}: {}, {table}}}", quote(self.names[1]), quote(&new.name)),
+            None => quote(&new.name),
+        }
+    }
+
     /// Checks header fields. Those that both sides declare need no line; those that only the new
     /// side declares must be optional.
-    pub(super) fn headers(&self, old: &Operation, new: &Operation, route: &mut RouteDraft) -> Drafted<()> {
+    pub(super) fn headers(&self, old: &Operation, new: &Operation) -> Drafted<()> {
         let is_known = |all: &[Parameter], name: &str| {
             // The gateway sets credentials itself.
             let is_credential = self.given.credentials.contains(&name.to_ascii_lowercase());
@@ -109,9 +129,6 @@ impl Bodies<'_> {
                 "the header field `{}` is required, and the old side has no such field",
                 missing.name
             ));
-        }
-        for header in old.headers.iter().filter(|header| !is_known(&new.headers, &header.name)) {
-            route.looks.push(format!("the header field `{}` goes nowhere", one_line(&header.name)));
         }
         Ok(())
     }

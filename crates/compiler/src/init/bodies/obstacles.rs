@@ -1,0 +1,104 @@
+//! Differences that no line carries for certain. The draft continues past each of them with a line
+//! that a person has to confirm or replace, so that the lines of the whole operation are ready to be
+//! edited. An operation with an obstacle is not served.
+
+use super::spelled::{one_line, path, place, quote};
+use crate::contract::{Field, TypeIn, Types, sample};
+use crate::diagnostic::Span;
+use crate::init::fields::{FieldPath, same_kind};
+
+/// A difference that needs a person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::init) struct Obstacle {
+    /// The difference.
+    pub text: String,
+    /// Its places in the documents, by side.
+    pub spans: [Option<Span>; 2],
+    /// The lines that resolve it. The draft contains the first one.
+    pub choices: Vec<DraftChoice>,
+}
+
+/// A line that resolves an obstacle.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::init) struct DraftChoice {
+    /// Its effect.
+    pub label: String,
+    /// The line, in flow notation.
+    pub line: String,
+}
+
+impl DraftChoice {
+    pub(super) fn new(label: impl Into<String>, line: String) -> DraftChoice {
+        DraftChoice { label: label.into(), line }
+    }
+
+    /// A member of one side, built with `value`.
+    fn only(label: &str, side: &str, name: &str, value: &str) -> DraftChoice {
+        DraftChoice::new(label, format!("only: {{{}: {{{name}: {value}}}}}", quote(side)))
+    }
+}
+
+/// Most candidates of a rename in one decision.
+const CANDIDATES_MAX: usize = 3;
+
+/// A member that only one side has, with what is known about it.
+pub(super) struct OneSided<'t> {
+    pub at: &'t FieldPath,
+    pub field: &'t Field,
+    pub types: &'t Types,
+    /// Unmatched members of the other side, and their types.
+    pub others: &'t [(FieldPath, &'t Field)],
+    pub other_types: &'t Types,
+}
+
+impl OneSided<'_> {
+    /// Returns the choices for a member that the served side always has, in answers: a constant, or
+    /// a member of the other side.
+    pub(super) fn built(&self, side: usize, names: [&str; 2]) -> Result<Vec<DraftChoice>, String> {
+        let name = place(self.at)?;
+        let mut all = vec![DraftChoice::only(
+            "always this value",
+            names[side],
+            &name,
+            &literal(self.types, self.field),
+        )];
+        all.extend(self.renames(side));
+        Ok(all)
+    }
+
+    /// Returns the choices for a member that clients send and the other side does not know.
+    pub(super) fn sent(&self, names: [&str; 2]) -> Result<Vec<DraftChoice>, String> {
+        let name = place(self.at)?;
+        let mut all = vec![
+            DraftChoice::only("refuse calls that send it", names[0], &name, "{refuse: todo}"),
+            DraftChoice::only("leave it out", names[0], &name, "none"),
+        ];
+        all.extend(self.renames(0));
+        Ok(all)
+    }
+
+    fn renames(&self, side: usize) -> Vec<DraftChoice> {
+        let is_like = |(_, other): &&(FieldPath, &Field)| {
+            let kinds = [self.types.at(&self.field.ty), self.other_types.at(&other.ty)];
+            same_kind(kinds)
+        };
+        let line = |(at, _): &(FieldPath, &Field)| {
+            let (own, other) = (place(self.at).ok()?, place(at).ok()?);
+            let line = if side == 0 { format!("{own}: {other}") } else { format!("{other}: {own}") };
+            Some(DraftChoice::new(
+                format!("it is `{}` on the other side", one_line(&path(at))),
+                format!("rename: {{{line}}}"),
+            ))
+        };
+        self.others.iter().filter(is_like).filter_map(line).take(CANDIDATES_MAX).collect()
+    }
+}
+
+/// Returns a value of a field's type, in flow notation.
+pub(super) fn literal(types: &Types, field: &Field) -> String {
+    literal_of(types.at(&field.ty))
+}
+
+pub(super) fn literal_of(ty: TypeIn<'_>) -> String {
+    sample(ty.types, ty.ty).to_string()
+}
