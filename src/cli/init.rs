@@ -30,8 +30,8 @@ pub struct InitArgs {
     accept: Vec<String>,
 
     /// Names of the two sides [default: the versions in the file names, else `old` and `new`]
-    #[arg(long, value_name = "OLD,NEW", value_delimiter = ',', num_args = 2)]
-    sides: Option<Vec<String>>,
+    #[arg(long, value_name = "OLD,NEW", value_parser = parse_sides)]
+    sides: Option<[String; 2]>,
 
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
@@ -49,7 +49,7 @@ enum InitFormat {
 const BASE: &str = ".init";
 const ACCEPTED: &str = ".init/accepted";
 /// Most files around the document that are searched for the targets of its references.
-const FILES_MAX: usize = 5_000;
+const FILES_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 8;
 
 pub fn run(args: &InitArgs) -> ExitCode {
@@ -80,9 +80,18 @@ fn draft(args: &InitArgs) -> io::Result<ExitCode> {
         return Err(io::Error::other(format!("`{id}` is no proposal of this draft: see DECISIONS.md")));
     }
     let kept = write(&args.folder, &sides, &drafted, &accepted)?;
+    warn_of_documents(&drafted);
     let said = summary(args, &drafted, &kept);
     print!("{said}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Prints what the compiler has found in the documents. They are not the user's to correct, but the
+/// draft goes by what could be read of them.
+fn warn_of_documents(drafted: &Draft) {
+    let (sources, mut findings) = (&drafted.compiled.sources, drafted.compiled.findings.clone());
+    findings.retain(|finding| sources.name(finding.span.file).starts_with("contracts/"));
+    eprint!("{}", to_text(sources, &findings, Colour::Never));
 }
 
 /// Returns whether an accepted id was applied: it is a known decision and no longer a pending
@@ -92,11 +101,25 @@ fn was_taken(id: &str, drafted: &Draft) -> bool {
     drafted.taken.contains(id) || (!waits && drafted.decisions.iter().any(|d| d.id == id))
 }
 
+/// Parses the names of the sides. They are words, because front prefixes and settings contain them.
+fn parse_sides(text: &str) -> Result<[String; 2], String> {
+    let is_name = |name: &str| {
+        name.starts_with(|c: char| c.is_ascii_alphabetic())
+            && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+    };
+    match text.split_once(',').map(|(old, new)| [old.trim(), new.trim()]) {
+        Some(names @ [old, new]) if old != new && names.into_iter().all(is_name) => {
+            Ok(names.map(str::to_owned))
+        }
+        _ => Err("two different names, such as `v1,v2`".to_owned()),
+    }
+}
+
 /// Returns the names of the sides: `--sides`, else the version suffixes of the file names if they
 /// differ, else `old` and `new`.
 fn names(args: &InitArgs) -> [String; 2] {
     if let Some(names) = &args.sides {
-        return [names[0].clone(), names[1].clone()];
+        return names.clone();
     }
     let ending = |path: &Path| -> Option<String> {
         let stem = path.file_stem()?.to_string_lossy().into_owned();
@@ -208,9 +231,11 @@ fn write(
             std::fs::remove_file(entry.path())?;
         }
     }
-    let list = drafts.remove("DECISIONS.md");
-    if let Some(list) = list {
-        put(&folder.join("DECISIONS.md"), list.as_bytes())?;
+    // Nobody edits the lists, so they are not merged.
+    for name in [init::DECISIONS, init::DECISIONS_JSON] {
+        if let Some(list) = drafts.remove(name) {
+            put(&folder.join(name), list.as_bytes())?;
+        }
     }
     for (name, text) in drafts {
         let (path, base) = (folder.join(name), base.join(name));
@@ -262,12 +287,13 @@ fn summary(args: &InitArgs, drafted: &Draft, conflicts: &[String]) -> String {
     };
     let of = |weight: Weight| drafted.decisions.iter().filter(|decision| decision.weight == weight).count();
     text.push_str(&format!(
-        "{}{} decisions in {folder}/DECISIONS.md: {} blockers, {} proposals, {} to look at\n",
+        "{}{} decisions in {folder}/DECISIONS.md: {} blockers, {} proposals, {} to look at, {} changes\n",
         if args.format == InitFormat::Markdown { "\n" } else { "" },
         drafted.decisions.len(),
         of(Weight::Blocker),
         of(Weight::Proposal),
-        of(Weight::Look)
+        of(Weight::Look),
+        of(Weight::Changed)
     ));
     for name in conflicts {
         text.push_str(&format!(

@@ -6,22 +6,27 @@
 //! with the compiler's message, so the draft always passes `check`.
 
 mod bodies;
+mod decision;
 mod descriptions;
+mod error_form;
 mod evidence;
 mod fields;
 mod operations;
 mod paging;
+mod places;
 mod text;
 
 use crate::contract::{Contract, Documents};
 use crate::diagnostic::{Code, Findings, Severity, Sources};
 use crate::mapping::load::{PackFile, PackSource};
 use crate::mapping::{Compiled, Compiler};
-use bodies::{Bodies, DraftContext};
+use bodies::{Bodies, DraftContext, Obstacle, RouteDraft};
+pub use decision::{Choice, Decision, DecisionCase, DecisionGroup, DocumentPlace, Weight, files, group};
 use descriptions::Descriptions;
 use operations::{PairCandidate, Tier, candidates};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use switchback_plan::{Route, RouteKind};
+use std::sync::Arc;
+use switchback_plan::{Loss, Route, RouteKind};
 
 /// One side of the draft: its name in the pack, its document, and the files that the document
 /// consists of.
@@ -48,34 +53,6 @@ pub struct Draft {
     pub summary: String,
     /// The compiled draft.
     pub compiled: Compiled,
-}
-
-/// A decision for a person.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Decision {
-    /// Id for `--accept`. It is stable as long as the operation's key is.
-    pub id: String,
-    /// Impact.
-    pub weight: Weight,
-    /// The operation of the old side, or a field of one of its types.
-    pub operation: String,
-    /// A paragraph of Markdown.
-    pub text: String,
-    /// The effect of accepting it; `None` if an edit is necessary.
-    pub proposal: Option<String>,
-    /// An equivalent mapping file, to paste and edit.
-    pub lines: Option<String>,
-}
-
-/// The impact of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Weight {
-    /// The operation is refused until a person decides.
-    Blocker,
-    /// There is a probable answer, which is not part of the draft.
-    Proposal,
-    /// The operation is served; a person should review the mapping.
-    Look,
 }
 
 /// Numbers of operations of the old side by the way in which they are answered.
@@ -138,23 +115,43 @@ pub fn draft(
     let carriers = sides.iter().flat_map(text::carriers);
     let credentials: Vec<String> =
         carriers.filter_map(|carrier| carrier.header().map(str::to_owned)).collect();
-    let mut wrapped = BTreeSet::new();
-    // An attempt fails if types without their wrappers do not compile. Their wrappers are then
-    // preserved in the next attempt. Each attempt adds types, so the loop terminates.
+    let reserved = if own.is_empty() { BTreeSet::new() } else { shape_names(&first) };
+    let (mut wrapped, mut siblings) = (BTreeSet::new(), BTreeSet::new());
+    let manifest = manifest_of("refuse", Some(contracts));
+    // An attempt fails if types without their wrappers do not compile, or if accepted renames hold
+    // in further types. The next attempt considers them. Each attempt adds some, so the loop
+    // terminates.
     loop {
         let given = DraftContext {
             accepted,
             descriptions: &descriptions,
             credentials: &credentials,
             wrapped: &wrapped,
+            reserved: &reserved,
+            siblings: &siblings,
         };
-        let attempt = Attempt { sides, own, contracts, unfit: &unfit, given: &given };
-        let manifest = manifest_of("refuse", Some(contracts));
+        let attempt =
+            Attempt { sides, own, contracts, unfit: &unfit, given: &given, sources: &first.sources };
         match attempt.draft(&manifest, &mut compiler, progress) {
             Ok(draft) => return Ok(draft),
-            Err(unwrapped) => wrapped.extend(unwrapped),
+            Err(Retry::Wrapped(types)) => wrapped.extend(types),
+            Err(Retry::Renamed(names)) => siblings.extend(names),
         }
     }
+}
+
+/// Returns the names of handwritten shapes, which drafted ones must not have.
+fn shape_names(compiled: &Compiled) -> BTreeSet<String> {
+    compiled.shape_names().map(str::to_owned).collect()
+}
+
+/// What the next attempt at a draft has to consider.
+enum Retry {
+    /// Types of the old side with wrappers that must be preserved, because the lines without them do
+    /// not compile.
+    Wrapped(BTreeSet<String>),
+    /// Old and new names of members, of accepted guesses.
+    Renamed(BTreeSet<[String; 2]>),
 }
 
 /// Input of every attempt at a draft.
@@ -164,18 +161,19 @@ struct Attempt<'d> {
     contracts: &'d [Contract; 2],
     unfit: &'d HashMap<String, String>,
     given: &'d DraftContext<'d>,
+    /// Sources that the spans of the contracts refer to.
+    sources: &'d Sources,
 }
 
 impl Attempt<'_> {
-    /// Returns the draft. The error contains types of the old side with wrappers that must be
-    /// preserved, because the lines without them do not compile.
+    /// Returns the draft, or what another attempt has to consider.
     fn draft(
         &self,
         manifest: &str,
         compiler: &mut Compiler,
         progress: &mut dyn FnMut(&str),
-    ) -> Result<Draft, BTreeSet<String>> {
-        let Attempt { sides, own, contracts: [old, new], unfit, given } = *self;
+    ) -> Result<Draft, Retry> {
+        let Attempt { sides, own, contracts: [old, new], unfit, given, sources } = *self;
         let mut bodies = Bodies::new([old, new], [&sides[0].name, &sides[1].name], given);
         let mut decisions: Vec<Decision> = Vec::new();
         let mut taken = BTreeSet::new();
@@ -185,9 +183,15 @@ impl Attempt<'_> {
             let is_proposal = is_guess && !given.accepted.contains(&candidate.id());
             taken.extend((is_guess && !is_proposal).then(|| candidate.id()));
             match bodies.route(candidate.old, candidate.new) {
+                // Lines for an operation that is served without any have to be better than none.
+                Ok(route) if candidate.is_kept && !(route.improves && route.obstacles.is_empty()) => {}
                 Ok(route) => routes.push(WrittenRoute { candidate, route, is_proposal }),
-                Err(why) => decisions.push(undrafted_pair(&candidate, is_proposal, &why)),
+                Err(_) if candidate.is_kept => {}
+                Err(whys) => decisions.extend(self.undrafted_pair(&candidate, is_proposal, &whys)),
             }
+        }
+        if !bodies.renamed.is_subset(given.siblings) {
+            return Err(Retry::Renamed(bodies.renamed));
         }
         progress("checking the draft");
         loop {
@@ -196,120 +200,261 @@ impl Attempt<'_> {
             let mut files = written_files(manifest, &routes, &bodies, sides, own);
             let compiled = compiler.compile(&source(sides, own, &files));
             let faulty = faulty(&compiled, &files, &routes);
-            if faulty.is_empty() && routes.iter().any(|written| written.is_proposal) {
-                // Proposals are compiled as well, so that their lines are ready to be pasted. They
+            if faulty.is_empty() && routes.iter().any(WrittenRoute::is_open) {
+                // Open routes are compiled as well, so that their lines are ready to be pasted. They
                 // are not part of the draft.
-                let proposals: Vec<WrittenRoute<'_>> =
-                    routes.extract_if(.., |written| written.is_proposal).collect();
+                let open: Vec<WrittenRoute<'_>> =
+                    routes.extract_if(.., |written| written.is_open()).collect();
                 let written = bodies.with_inner(routes.iter().flat_map(|written| &written.route.shapes));
-                let refuses = routes.iter().any(|written| written.route.refuses);
-                decisions.extend(proposals.iter().map(|proposal| {
-                    let own = proposal.route.shapes.iter().filter(|shape| !written.contains(*shape));
-                    let shapes = bodies.text_of(own);
-                    let reasons = if proposal.route.refuses && !refuses { REASONS } else { "" };
-                    let route = text::route(&proposal.route, &proposal.candidate, sides);
-                    propose_pair(
-                        &proposal.candidate,
-                        format!("mapping: 1\n{reasons}{shapes}routes:\n{route}"),
-                    )
-                }));
+                for one in &open {
+                    let own = one.route.shapes.iter().filter(|shape| !written.contains(*shape));
+                    let lines = pasted(one, &bodies.text_of(own), sides);
+                    decisions.extend(self.decide_open(one, Some(lines.into())));
+                }
                 continue;
             }
             if faulty.is_empty() || routes.is_empty() {
-                let changed = list_changed(&compiled);
+                let changed = list_changed(&compiled, [old, new], sources);
                 let counts = counts(&compiled, &routes, own, &changed);
-                decisions.extend(decide_refused(&compiled, old, unfit, &decisions));
+                decisions.extend(self.decide_refused(&compiled, &decisions));
                 decisions.extend(changed);
-                decisions.extend(routes.iter().flat_map(look));
-                decisions.extend(bodies.proposals.values().map(likely));
+                decisions.extend(routes.iter().flat_map(|written| look(written, sources)));
+                decisions.extend(bodies.proposals.values().map(|proposal| likely(proposal, sources)));
+                decisions.extend(decide_errors(old, sources));
                 decisions.sort_by(|a, b| (a.weight, &a.operation).cmp(&(b.weight, &b.operation)));
                 taken.extend(bodies.taken);
                 let summary = text::summary(sides, &counts, &decisions, [old, new]);
-                files.push(("DECISIONS.md".to_owned(), text::decisions(&summary, &decisions)));
+                let joined = group(&decisions);
+                let lines = decision::files(&decisions);
+                files.push((DECISIONS.to_owned(), text::decisions(&summary, &joined, &lines)));
+                files.push((DECISIONS_JSON.to_owned(), decision::to_json(&joined, &lines)));
                 return Ok(Draft { files, decisions, taken, counts, summary, compiled });
             }
             // Restore the wrappers first, because the other errors may result from their removal.
             let unwrapped = faulty.keys().flat_map(|at| routes[*at].route.unwraps.iter().cloned());
             let unwrapped: BTreeSet<String> = unwrapped.collect();
             if !unwrapped.is_empty() {
-                return Err(unwrapped);
+                return Err(Retry::Wrapped(unwrapped));
             }
             let mut at = 0;
             routes.retain(|written| {
                 let why = faulty.get(&at);
                 at += 1;
-                decisions.extend(why.map(|why| undrafted_pair(&written.candidate, written.is_proposal, why)));
+                if let Some(why) = why {
+                    decisions.extend(self.decide_faulty(written, why));
+                }
                 why.is_none()
             });
         }
     }
+
+    /// Returns the decisions about a route that is not part of the draft: a guess, or its obstacles.
+    fn decide_open(&self, written: &WrittenRoute<'_>, lines: Option<Arc<str>>) -> Vec<Decision> {
+        let candidate = &written.candidate;
+        let spans = [candidate.old.span, candidate.new.span].map(Some);
+        let obstacles = &written.route.obstacles;
+        if written.is_proposal {
+            let decision = propose_pair(candidate, obstacles, lines);
+            return vec![decision.at_spans(spans, self.sources)];
+        }
+        let operation = candidate.old.key.to_string();
+        let decide = |obstacle: &Obstacle| {
+            let decision = Decision::new(Weight::Blocker, &operation, obstacle.text.clone());
+            let subject = obstacle.text.split('`').nth(1).unwrap_or_default();
+            let choices = obstacle.choices.iter();
+            let choices = choices.map(|one| Choice { label: one.label.clone(), line: one.line.clone() });
+            Decision {
+                id: decision::slug(&format!("{operation} {subject}")),
+                choices: choices.collect(),
+                lines: lines.clone(),
+                ..decision.at_spans(obstacle.spans, self.sources)
+            }
+        };
+        obstacles.iter().map(decide).collect()
+    }
+
+    /// Returns the decisions about a route whose lines do not compile.
+    fn decide_faulty(&self, written: &WrittenRoute<'_>, why: &str) -> Vec<Decision> {
+        // The lines past an obstacle are guesses, so their errors say nothing about the operation.
+        let is_blocked = !written.is_proposal && !written.route.obstacles.is_empty();
+        match () {
+            () if written.candidate.is_kept => Vec::new(),
+            () if is_blocked => self.decide_open(written, None),
+            () => self.undrafted_pair(&written.candidate, written.is_proposal, &[why.to_owned()]),
+        }
+    }
+
+    /// Returns the decisions about a pair without drafted lines.
+    fn undrafted_pair(
+        &self,
+        candidate: &PairCandidate<'_>,
+        is_proposal: bool,
+        whys: &[String],
+    ) -> Vec<Decision> {
+        let operation = candidate.old.key.to_string();
+        let spans = [candidate.old.span, candidate.new.span].map(Some);
+        let decide = |text: String| {
+            let decision = Decision::new(Weight::Blocker, &operation, text);
+            let id = if candidate.tier == Tier::Guess { candidate.id() } else { decision.id };
+            Decision { id, ..decision }.at_spans(spans, self.sources)
+        };
+        if is_proposal {
+            let text = format!(
+                "{} {}; no route is drafted: {}",
+                candidate.why,
+                candidate.evidence.render(),
+                whys.join("; ")
+            );
+            return vec![decide(text)];
+        }
+        whys.iter().map(|why| decide(why.clone())).collect()
+    }
+
+    /// Returns a decision for every refused operation without one.
+    fn decide_refused(&self, compiled: &Compiled, known: &[Decision]) -> Vec<Decision> {
+        let Some(pack) = &compiled.pack else { return Vec::new() };
+        let decided: BTreeSet<&str> = known.iter().map(|decision| decision.operation.as_str()).collect();
+        let refused = pack.directions[0].routes.iter().filter(|r| matches!(r.kind, RouteKind::Refuse(_)));
+        let refused = refused.filter(|route| *route.origin.file == *"pack.yaml");
+        let refused: BTreeSet<&str> = refused.map(|route| route.operation.key.as_ref()).collect();
+        let [old, new] = self.contracts;
+        let all = old.operations.iter().filter(|operation| {
+            let key = operation.key.to_string();
+            refused.contains(key.as_str()) && !decided.contains(key.as_str())
+        });
+        all.map(|operation| {
+            let key = operation.key.to_string();
+            let why = self.unfit.get(&key).filter(|why| !why.is_empty());
+            let text = why.map_or("the new side has no such operation", String::as_str).to_owned();
+            let same = new.find_shape(&operation.key.method, &operation.key.path.shape());
+            let decision = Decision::new(Weight::Blocker, &key, text);
+            let line = format!(
+                "{{serve: {}, at: {}, refuse: {}}}",
+                bodies::quote(&self.sides[0].name),
+                bodies::quote(&key),
+                reason_name(&key)
+            );
+            let lines = format!("mapping: 1\n{}routes:\n  - {line}\n", reasons(&reason_name(&key)));
+            let choices = vec![Choice { label: "refuse it with a text of your own".to_owned(), line }];
+            Decision { choices, lines: Some(lines.into()), ..decision }
+                .at_spans([Some(operation.span), same.map(|same| same.span)], self.sources)
+        })
+        .collect()
+    }
 }
+
+/// File name of the list of decisions.
+pub const DECISIONS: &str = "DECISIONS.md";
+/// File name of the decisions as data.
+pub const DECISIONS_JSON: &str = "DECISIONS.json";
 
 /// A drafted route with its origin.
 struct WrittenRoute<'c> {
     candidate: PairCandidate<'c>,
-    route: bodies::RouteDraft,
-    /// Set for a guess that was not accepted: it is compiled with the draft, but not part of it.
+    route: RouteDraft,
+    /// Set for a guess that was not accepted.
     is_proposal: bool,
 }
 
-/// The reason for refusals in drafted lines.
-const REASONS: &str = "reasons:\n  todo: {en: This is not available here.}\n";
+impl WrittenRoute<'_> {
+    /// Returns whether a person has to decide first. Such a route is compiled with the draft, but
+    /// not part of it.
+    fn is_open(&self) -> bool {
+        self.is_proposal || !self.route.obstacles.is_empty()
+    }
 
-impl Decision {
-    /// Returns a decision about an operation, or about a field, that needs an edit.
-    fn new(weight: Weight, operation: &str, text: String) -> Decision {
-        Decision {
-            id: slug(operation),
-            weight,
-            operation: operation.to_owned(),
-            text,
-            proposal: None,
-            lines: None,
-        }
+    /// Returns whether a person should review it.
+    fn is_marked(&self) -> bool {
+        let RouteDraft { remarks, looks, .. } = &self.route;
+        self.candidate.tier == Tier::Guess || !remarks.is_empty() || !looks.is_empty()
     }
 }
 
-/// Converts a text to an id: its letters and digits, with `-` between words.
-fn slug(text: &str) -> String {
-    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let text: String = text.chars().map(word).collect();
-    text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
+/// Name of the reason for refusals in drafted lines.
+const REASON: &str = "todo";
+
+/// Renders the section of a mapping file with one reason.
+fn reasons(name: &str) -> String {
+    format!("reasons:\n  {name}: {{en: This is not available here.}}\n")
+}
+
+/// Returns the name of the reason in lines to be pasted. Each operation has its own, so that the
+/// lines of several can be pasted.
+fn reason_name(operation: &str) -> String {
+    format!("todo_{}", decision::slug(operation).replace('-', "_"))
+}
+
+/// Renders the mapping file of an open route, to paste and edit.
+fn pasted(written: &WrittenRoute<'_>, shapes: &str, sides: &[SideDocument; 2]) -> String {
+    let route = text::route(&written.route, &written.candidate, sides);
+    let name = reason_name(&written.candidate.old.key.to_string());
+    let body = format!("{shapes}routes:\n{route}");
+    let body = body.replace(&format!("refuse: {REASON}}}"), &format!("refuse: {name}}}"));
+    let reasons = if body.contains(&name) { reasons(&name) } else { String::new() };
+    format!("mapping: 1\n{reasons}{body}")
 }
 
 /// Returns the decision about a field that was probably renamed.
-fn likely(proposal: &bodies::Proposal) -> Decision {
-    let bodies::Proposal { ty, guess } = proposal;
+fn likely(proposal: &bodies::Proposal, sources: &Sources) -> Decision {
+    let bodies::Proposal { ty, guess, spans, line } = proposal;
     let [old, new] = guess.places.each_ref().map(|place| place.join("."));
     let text = format!("it has likely become `{new}` ({:.2}: {})", guess.score, guess.why);
     let decision = Decision::new(Weight::Proposal, &format!("{ty}: {old}"), text);
-    Decision { id: guess.id.clone(), proposal: Some("write it".to_owned()), ..decision }
+    let choices = line.iter().map(|line| Choice { label: "write it".to_owned(), line: line.clone() });
+    Decision {
+        id: guess.id.clone(),
+        proposal: Some("write it".to_owned()),
+        choices: choices.collect(),
+        ..decision.at_spans(*spans, sources)
+    }
 }
 
 /// Returns the decision about a guessed pair. The operation is refused until the pair is accepted.
-fn propose_pair(candidate: &PairCandidate<'_>, lines: String) -> Decision {
-    let text = format!("{} {}", candidate.why, candidate.evidence.render());
+fn propose_pair(candidate: &PairCandidate<'_>, obstacles: &[Obstacle], lines: Option<Arc<str>>) -> Decision {
+    let mut text = format!("{} {}", candidate.why, candidate.evidence.render());
+    if !obstacles.is_empty() {
+        let all: Vec<&str> = obstacles.iter().map(|obstacle| obstacle.text.as_str()).collect();
+        text.push_str(&format!(". To decide after that: {}", all.join("; ")));
+    }
     let decision = Decision::new(Weight::Proposal, &candidate.old.key.to_string(), text);
-    Decision { id: candidate.id(), proposal: Some("pair them".to_owned()), lines: Some(lines), ..decision }
+    Decision { id: candidate.id(), proposal: Some("pair them".to_owned()), lines, ..decision }
 }
 
-/// Returns the decision about a pair without drafted lines.
-fn undrafted_pair(candidate: &PairCandidate<'_>, is_proposal: bool, why: &str) -> Decision {
-    let guessed = || format!("{} {}; no route is drafted: {why}", candidate.why, candidate.evidence.render());
-    let text = if is_proposal { guessed() } else { why.to_owned() };
-    let decision = Decision::new(Weight::Blocker, &candidate.old.key.to_string(), text);
-    let id = if candidate.tier == Tier::Guess { candidate.id() } else { decision.id };
-    Decision { id, ..decision }
+/// Returns the decision about the form of the gateway's own errors, if it is not that of the old
+/// contract.
+fn decide_errors(old: &Contract, sources: &Sources) -> Option<Decision> {
+    let form = error_form::draft(old);
+    let text = match (form.is_conforming, form.others) {
+        (true, 0) => return None,
+        (true, others) => format!(
+            "{others} errors that the old contract declares have another form than `{}`, which errors of the gateway have",
+            form.body
+        ),
+        (false, _) => format!(
+            "no error that the old contract declares has a place for the text of `{}`, which errors of the gateway have",
+            form.body
+        ),
+    };
+    let decision = Decision::new(Weight::Look, "pack.yaml", text);
+    let line = format!("errors: {{body: {}}}", form.body);
+    let choices = vec![Choice { label: "the form of all errors of the gateway".to_owned(), line }];
+    Some(Decision {
+        id: "errors".to_owned(),
+        choices,
+        ..decision.at_spans([form.first_other, None], sources)
+    })
 }
 
-fn look(written: &WrittenRoute<'_>) -> Vec<Decision> {
+fn look(written: &WrittenRoute<'_>, sources: &Sources) -> Vec<Decision> {
     let marked = (written.candidate.tier == Tier::Guess).then(|| written.candidate.why.clone());
     let route = &written.route;
     let all = marked.iter().chain(&route.remarks).chain(&route.looks);
     // Several steps may have the same remark.
     let all: BTreeSet<&String> = all.collect();
     let operation = written.candidate.old.key.to_string();
-    all.into_iter().map(|text| Decision::new(Weight::Look, &operation, text.clone())).collect()
+    let spans = [written.candidate.old.span, written.candidate.new.span].map(Some);
+    let decide = |text: &String| Decision::new(Weight::Look, &operation, text.clone());
+    all.into_iter().map(|text| decide(text).at_spans(spans, sources)).collect()
 }
 
 /// Returns the pack: the files of both contracts, the handwritten files, and `files`.
@@ -364,7 +509,7 @@ fn written_files(
     }
     let refuses = routes.iter().any(|written| written.route.refuses);
     if refuses {
-        files.push(("reasons.map.yaml".to_owned(), format!("mapping: 1\n{REASONS}")));
+        files.push(("reasons.map.yaml".to_owned(), format!("mapping: 1\n{}", reasons(REASON))));
     }
     files
 }
@@ -397,28 +542,42 @@ fn faulty(
     faulty
 }
 
-/// Returns a decision to review each operation that is served although one contract lacks some of
-/// its values, members or header fields.
-fn list_changed(compiled: &Compiled) -> Vec<Decision> {
+/// Returns what does not go over of the operations that are served: parts of their messages that
+/// one contract lacks, values that one does not take, and differences that the compiler names.
+fn list_changed(compiled: &Compiled, contracts: [&Contract; 2], sources: &Sources) -> Vec<Decision> {
     let Some(pack) = &compiled.pack else { return Vec::new() };
-    // The manifest is the origin of an operation without lines.
-    let is_kept = |route: &Route| *route.origin.file == *"pack.yaml";
-    let lost = |route: &Route| {
-        let losses = route.losses.iter().filter(|loss| loss.narrow.is_some() || is_kept(route));
-        let all = losses.map(|loss| match &loss.narrow {
-            Some(narrow) => format!("`{}` of {} ({})", loss.place, loss.side, narrow.values),
-            None => format!("{} of {}", loss.place, loss.side),
-        });
-        all.collect::<Vec<_>>()
-    };
-    let routes = pack.directions[0].routes.iter().map(|route| (route, lost(route)));
-    routes
-        .filter(|(_, lost)| !lost.is_empty())
-        .map(|(route, lost)| {
-            let text = format!("not all of it goes over: {}", lost.join("; "));
-            Decision::new(Weight::Look, &route.operation.key, text)
-        })
-        .collect()
+    let by_key = contracts.map(|contract| {
+        let keyed = contract.operations.iter().map(|operation| (operation.key.to_string(), operation));
+        keyed.collect::<HashMap<_, _>>()
+    });
+    let mut changed = Vec::new();
+    for route in &pack.directions[0].routes {
+        let RouteKind::Pair(pair) = &route.kind else { continue };
+        let operations = [by_key[0].get(&*route.operation.key), by_key[1].get(&*pair.call.operation)];
+        let spans = operations.map(|operation| operation.map(|operation| operation.span));
+        let decide = |text: String| Decision::new(Weight::Changed, &route.operation.key, text);
+        // Members of the new side that a line leaves out change nothing for clients of the old one.
+        let is_seen =
+            |loss: &&Loss| loss.narrow.is_some() || is_without_lines(route) || loss.side == contracts[0].name;
+        changed.extend(route.losses.iter().filter(is_seen).map(|loss| {
+            let places = [0, 1].map(|side| {
+                let declared = operations[side]
+                    .and_then(|operation| places::declared(&loss.place, operation, contracts[side]));
+                declared.or(spans[side])
+            });
+            let decision = decide(text::loss(loss)).at_spans(places, sources);
+            Decision { at: Some(loss.place.clone()), ..decision }
+        }));
+        // The remarks of drafted routes are decisions of their own.
+        let notes = route.notes.iter().filter(|_| is_without_lines(route));
+        changed.extend(notes.map(|note| decide(note.text.clone()).at_spans(spans, sources)));
+    }
+    changed
+}
+
+/// Returns whether an operation is served without lines: the manifest is its origin.
+fn is_without_lines(route: &Route) -> bool {
+    *route.origin.file == *"pack.yaml"
 }
 
 fn counts(
@@ -432,11 +591,11 @@ fn counts(
     let refused = all.iter().filter(|route| matches!(route.kind, RouteKind::Refuse(_))).count();
     let is_changed = |key: &str| changed.iter().any(|decision| decision.operation == key);
     let is_marked = |written: &&WrittenRoute<'_>| {
-        !look(written).is_empty() || is_changed(&written.candidate.old.key.to_string())
+        written.is_marked() || is_changed(&written.candidate.old.key.to_string())
     };
     let marked = routes.iter().filter(is_marked).count();
     // Operations without lines that lose values need a review too.
-    let is_kept = |route: &&Route| *route.origin.file == *"pack.yaml" && is_changed(&route.operation.key);
+    let is_kept = |route: &&Route| is_without_lines(route) && is_changed(&route.operation.key);
     let kept_and_changed = all.iter().filter(is_kept).count();
     let is_own = |file: &str| own.iter().any(|(name, _)| name == file);
     let by_hand =
@@ -450,30 +609,6 @@ fn counts(
         marked: marked + kept_and_changed,
         refused,
     }
-}
-
-/// Returns a decision for every refused operation without one.
-fn decide_refused(
-    compiled: &Compiled,
-    old: &Contract,
-    unfit: &HashMap<String, String>,
-    known: &[Decision],
-) -> Vec<Decision> {
-    let Some(pack) = &compiled.pack else { return Vec::new() };
-    let decided: BTreeSet<&str> = known.iter().map(|decision| decision.operation.as_str()).collect();
-    let refused = pack.directions[0].routes.iter().filter(|r| matches!(r.kind, RouteKind::Refuse(_)));
-    let refused: BTreeSet<&str> = refused.map(|route| route.operation.key.as_ref()).collect();
-    let all = old.operations.iter().filter(|operation| {
-        let key = operation.key.to_string();
-        refused.contains(key.as_str()) && !decided.contains(key.as_str())
-    });
-    all.map(|operation| {
-        let key = operation.key.to_string();
-        let why = unfit.get(&key).filter(|why| !why.is_empty());
-        let why = why.map_or("the new side has no such operation", String::as_str);
-        Decision::new(Weight::Blocker, &key, why.to_owned())
-    })
-    .collect()
 }
 
 /// Returns the files that a document references, directly or indirectly.

@@ -2,10 +2,11 @@
 
 use super::bodies::{RouteDraft, quote};
 use super::operations::{PairCandidate, Tier};
-use super::{Decision, DraftCounts, SideDocument, Weight, paging};
-use crate::contract::{Contract, StatusPattern, TypeKind};
+use super::{Decision, DecisionCase, DecisionGroup, DraftCounts, SideDocument, Weight, paging};
+use crate::contract::Contract;
 use crate::yaml::{self, Node};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
+use switchback_plan::Loss;
 
 /// Renders `pack.yaml`. `contracts`, once they are read, provide the form of errors.
 pub(super) fn manifest(
@@ -45,8 +46,8 @@ pub(super) fn manifest(
         ));
         text.push_str(&format!("# {line}\n"));
     }
-    let body =
-        contracts.and_then(|[old, _]| error_body(old)).unwrap_or_else(|| "{message: $text}".to_owned());
+    let body = contracts
+        .map_or_else(|| "{message: $text}".to_owned(), |[old, _]| super::error_form::draft(old).body);
     text.push_str(&format!("errors: {{body: {body}}}\n"));
     text.push_str("refuse: {legacy: forward, status: 501}\n");
     text
@@ -137,40 +138,6 @@ fn carrier(written: &Node) -> Option<TokenLocation> {
     }
 }
 
-/// Names of members with the text of an error.
-const TEXT_WORDS: &[&str] =
-    &["message", "detail", "error_message", "error", "description", "reason", "title", "msg"];
-
-/// Returns the template of a side's most frequent error type, or `None` if no member has a known
-/// name for the text.
-fn error_body(contract: &Contract) -> Option<String> {
-    let mut counts: HashMap<&str, usize> = HashMap::new();
-    for response in contract.operations.iter().flat_map(|operation| &operation.responses) {
-        let is_error = match response.status {
-            StatusPattern::Exact(status) => status >= 400,
-            StatusPattern::Class(class) => class >= 4,
-            StatusPattern::Default => true,
-        };
-        if let (true, Some(body)) = (is_error, &response.body)
-            && let TypeKind::Named(reference) = &body.kind
-        {
-            *counts.entry(&reference.name).or_default() += 1;
-        }
-    }
-    // Resolve ties by name, independent of the order of the hash map.
-    let name = counts.into_iter().max_by_key(|(name, count)| (*count, std::cmp::Reverse(*name)))?.0;
-    let TypeKind::Object(object) = contract.types.resolve(&contract.types.get(name)?.ty).kind else {
-        return None;
-    };
-    let is_text = |name: &str| {
-        let field = object.field(name)?;
-        let kinds = contract.types.json_kinds(&field.ty);
-        (kinds == [crate::contract::JsonKind::String]).then_some(())
-    };
-    let word = TEXT_WORDS.iter().find(|word| is_text(word).is_some())?;
-    Some(format!("{{{}: $text}}", quote(word)))
-}
-
 /// Renders one route of a mapping file.
 pub(super) fn route(route: &RouteDraft, candidate: &PairCandidate<'_>, sides: &[SideDocument; 2]) -> String {
     let mut text = String::new();
@@ -217,40 +184,106 @@ pub(super) fn owner(text: &str, line: usize) -> LineOwner {
     LineOwner::Nobody
 }
 
+/// Describes a part of the messages that does not go over.
+pub(super) fn loss(loss: &Loss) -> String {
+    let Loss { side, place, partly, narrow, instead, .. } = loss;
+    // The name alone: the place differs from operation to operation.
+    let name = match place.strip_prefix('$') {
+        Some("") => "the body",
+        Some(path) => path.rsplit(['.', '\'']).find(|part| !part.is_empty() && *part != "]").unwrap_or(path),
+        None => place,
+    };
+    let what = match (narrow, instead, partly) {
+        (Some(narrow), _, _) => narrow.values.clone(),
+        (None, Some(value), _) => format!("always {value}"),
+        (None, None, true) => "not all of its values go over as they are".to_owned(),
+        (None, None, false) => "it does not go over".to_owned(),
+    };
+    format!("`{name}` of {side}: {what}")
+}
+
 /// Renders the list of decisions as Markdown.
-pub(super) fn decisions(summary: &str, decisions: &[Decision]) -> String {
+pub(super) fn decisions(summary: &str, joined: &[DecisionGroup], files: &BTreeMap<&str, &str>) -> String {
     let mut text = format!("# Decisions\n\n{summary}");
     let parts = [
-        (Weight::Blocker, "Refused until decided", "Write a route, or leave it refused."),
+        (
+            Weight::Blocker,
+            "Refused until decided",
+            "Write a route, or leave it refused. The lines below a question are its choices; the file below an operation contains the first choice of each, passes `switchback check`, and is ready to be pasted as a file whose name ends in `.map.yaml`.",
+        ),
         (
             Weight::Proposal,
             "Guesses, not written",
             "`switchback init --accept ID` writes one. An operation is refused until its guess is accepted or it has a route of your own; a guess with a mapping file below it can be pasted, edited and kept as a file whose name ends in `.map.yaml`.",
         ),
         (Weight::Look, "Served: have a look", "Each line says what was taken for granted."),
+        (
+            Weight::Changed,
+            "Passes, but changed",
+            "The operations are served. These parts of their messages do not go over, or one contract does not take them.",
+        ),
     ];
     for (weight, title, what) in parts {
-        let of: Vec<&Decision> = decisions.iter().filter(|decision| decision.weight == weight).collect();
+        let of: Vec<&DecisionGroup> = joined.iter().filter(|group| group.weight == weight).collect();
         if of.is_empty() {
             continue;
         }
-        text.push_str(&format!("\n## {title} ({})\n\n{what}\n\n", of.len()));
-        for decision in of {
-            let proposal =
-                decision.proposal.as_ref().map(|proposal| format!(" To {proposal}: `{}`.", decision.id));
-            text.push_str(&format!(
-                "- `{}`: {}.{}\n",
-                decision.operation,
-                decision.text,
-                proposal.unwrap_or_default()
-            ));
-            if let Some(lines) = &decision.lines {
-                let indented = lines.lines().map(|line| format!("  {line}\n"));
-                text.push_str(&format!("\n  ```yaml\n{}  ```\n\n", indented.collect::<String>()));
-            }
+        let cases: usize = of.iter().map(|group| group.cases.len()).sum();
+        text.push_str(&format!("\n## {title} ({cases})\n\n{what}\n\n"));
+        of.iter().for_each(|group| self::group(group, &mut text));
+        let operations: BTreeSet<&str> =
+            of.iter().flat_map(|group| &group.cases).map(|case| case.operation.as_str()).collect();
+        for (operation, lines) in files.iter().filter(|(operation, _)| operations.contains(*operation)) {
+            text.push_str(&format!("\n`{operation}`:\n\n{}", block(lines)));
         }
     }
     text
+}
+
+/// Renders one question with its operations, places and choices.
+fn group(group: &DecisionGroup, text: &mut String) {
+    let places: Vec<String> =
+        group.places.iter().flatten().map(|place| format!("{}:{}", place.file, place.line)).collect();
+    let places = if places.is_empty() { String::new() } else { format!(" ({})", places.join(", ")) };
+    let accept = |case: &DecisionCase| {
+        let proposal = case.proposal.as_ref().map(|proposal| format!(" To {proposal}: `{}`.", case.id));
+        proposal.unwrap_or_default()
+    };
+    let at = |case: &DecisionCase| match case.at.as_slice() {
+        [] => String::new(),
+        all => format!(" at {}", all.iter().map(|at| format!("`{at}`")).collect::<Vec<_>>().join(", ")),
+    };
+    match group.cases.as_slice() {
+        [case] => text.push_str(&format!(
+            "- `{}`{}: {}.{}{places}\n",
+            case.operation,
+            at(case),
+            group.text,
+            accept(case)
+        )),
+        cases => {
+            text.push_str(&format!("- {} operations: {}.{places}\n", cases.len(), group.text));
+            for case in cases {
+                text.push_str(&format!("  - `{}`{}{}\n", case.operation, at(case), accept(case)));
+            }
+        }
+    }
+    for choice in &group.choices {
+        text.push_str(&format!("  - {}: `{}`\n", choice.label, choice.line));
+    }
+}
+
+/// Maximum number of lines of a mapping file in the list. Longer ones are in the JSON alone.
+const LINES_SHOWN: usize = 80;
+
+/// Renders a mapping file as a block.
+fn block(lines: &str) -> String {
+    let count = lines.lines().count();
+    if count > LINES_SHOWN {
+        return format!("  {count} lines, in `{}`\n", super::DECISIONS_JSON);
+    }
+    let indented: String = lines.lines().map(|line| format!("  {line}\n")).collect();
+    format!("  ```yaml\n{indented}  ```\n")
 }
 
 /// Maximum number of reasons in a summary.
