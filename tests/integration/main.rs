@@ -40,6 +40,7 @@ mod http_fields;
 mod http_framing;
 mod identity;
 mod ingress_fronts;
+mod init_cli;
 mod init_served;
 mod jobs;
 mod lens_laws;

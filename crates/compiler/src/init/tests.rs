@@ -80,7 +80,7 @@ fn what_is_equal_is_served_without_a_line() {
     let draft = drafted(OLD, OLD, &[]);
     assert_eq!(draft.counts, DraftCounts { operations: 9, untouched: 9, written: 0, marked: 0, refused: 0 });
     let names: Vec<&str> = draft.files.iter().map(|(name, _)| name.as_str()).collect();
-    assert_eq!(names, ["pack.yaml", "DECISIONS.md"]);
+    assert_eq!(names, ["pack.yaml", DECISIONS, DECISIONS_JSON]);
     assert_eq!(draft.decisions, []);
 }
 
@@ -205,7 +205,7 @@ fn a_resource_of_the_same_form_is_a_guess_and_never_served_before_a_person_accep
     assert!(list.text.contains("1 of 2 members of the answer have the same name"), "{}", list.text);
     // The decision contains lines that pass `check` unchanged. Accepting a guess writes only that
     // one.
-    let decisions = file(&draft, "DECISIONS.md");
+    let decisions = file(&draft, DECISIONS);
     let lines = list.lines.as_deref().expect("a mapping file");
     assert!(
         lines.contains("shapes:\n") && lines.contains("  - pair: {v1: 'GET /coupons', v2: 'GET /customers'")
@@ -365,10 +365,11 @@ fn a_likely_field_is_a_comment_and_a_proposal_until_it_is_accepted() {
 
 #[test]
 fn a_field_that_has_moved_into_an_object_is_a_proposal() {
-    let new = COLOUR.replace("colour: {", "paper: {type: object, properties: {colour: {");
+    let paper = "paper: {type: object, properties: {size: {type: integer}";
+    let new = COLOUR.replace("colour: {", &format!("{paper}, colour: {{"));
     let new = new.replace("written on'}", "written on'}}}");
-    let old = COLOUR.replace("id: {type: string}, ", "");
-    let old = old.replace("properties: {colour", "required: [colour], properties: {colour");
+    let old = COLOUR.replace("id: {type: string}, ", &format!("{paper}}}}}, "));
+    let old = old.replace("properties: {paper", "required: [colour], properties: {paper");
     let open = drafted(&notes(&old), &notes(&new), &[]);
     assert_eq!(open.counts.refused, 1);
     let texts: Vec<&str> = open.decisions.iter().map(|one| one.text.as_str()).collect();
@@ -495,8 +496,8 @@ fn header_fields_of_both_sides_are_passed_without_a_line() {
     let RouteKind::Pair(pair) = &pack.directions[0].routes[0].kind else { panic!("a pair") };
     let sent: Vec<&str> = pair.call.headers.iter().map(|rule| &*rule.name.text).collect();
     assert_eq!(sent, ["idempotency-key"]);
-    let looks: Vec<&str> = draft.decisions.iter().map(|one| one.text.as_str()).collect();
-    assert_eq!(looks, ["the header field `X-Old` goes nowhere"]);
+    let texts: Vec<&str> = draft.decisions.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(texts, ["`header X-Old of the request` of v1: it does not go over"]);
     let demanded = new.replace("name: X-New, in: header,", "name: X-New, in: header, required: true,");
     let refused = drafted(&with(&["Idempotency-Key"]), &demanded, &[]);
     assert!(
@@ -651,4 +652,226 @@ fn very_many_alternatives_that_hold_one_another_are_left_to_a_person() {
     let many = drafted(&with(400, "string"), &with(400, "integer"), &[]);
     assert_eq!(many.counts.refused, 1);
     assert!(many.decisions[0].text.contains("more than 32 alternatives"), "{:?}", many.decisions);
+}
+
+/// Returns a document with an operation that returns a `Note` with these members, all required.
+fn noted(members: &str, required: &str) -> String {
+    notes(&format!("    Note: {{type: object, required: [{required}], properties: {{{members}}}}}\n"))
+}
+
+#[test]
+fn values_that_differ_in_case_and_separators_have_a_table() {
+    let with = |values: &str| noted(&format!("state: {{type: string, enum: [{values}]}}"), "state");
+    let draft = drafted(&with("in_progress, done"), &with("IN-PROGRESS, DONE"), &[]);
+    let shapes = file(&draft, "shapes.map.yaml");
+    assert!(
+        shapes.contains("      state: {v2: state, as: {table: {in_progress: 'IN-PROGRESS', done: DONE}}}\n"),
+        "{shapes}"
+    );
+    assert_eq!((draft.counts.written, draft.decisions.as_slice()), (1, &[][..]));
+    // Lists of them too.
+    let list = |values: &str| {
+        noted(&format!("states: {{type: array, items: {{type: string, enum: [{values}]}}}}"), "states")
+    };
+    let draft = drafted(&list("in_progress, done"), &list("inProgress, Done"), &[]);
+    let shapes = file(&draft, "shapes.map.yaml");
+    assert!(shapes.contains("as: {each: {table: {in_progress: inProgress, done: Done}}}"), "{shapes}");
+    // Two values of one side may be spelled alike.
+    let twice = drafted(&with("in_progress, done"), &with("IN-PROGRESS, INPROGRESS, DONE"), &[]);
+    assert_eq!(twice.counts.refused, 1, "{:?}", twice.decisions);
+}
+
+#[test]
+fn parameters_whose_values_differ_in_case_have_a_table() {
+    let with = |values: &str| {
+        notes("    Note: {type: object, properties: {id: {type: string}}}\n").replace(
+            "/note: {get: {",
+            &format!("/note: {{get: {{parameters: [{{name: sort, in: query, schema: {{type: string, enum: [{values}]}}}}], "),
+        )
+    };
+    let draft = drafted(&with("asc, desc"), &with("ASC, DESC"), &[]);
+    let lines = file(&draft, "note.map.yaml");
+    assert!(lines.contains("query: {sort: {v2: sort, as: {table: {asc: ASC, desc: DESC}}}}"), "{lines}");
+    assert_eq!((draft.counts.written, draft.decisions.as_slice()), (1, &[][..]));
+}
+
+#[test]
+fn instants_and_digits_are_converted_where_every_value_is_accepted() {
+    let draft = drafted(
+        &noted("at: {type: integer, format: unix-time}", "at"),
+        &noted("at: {type: string, format: date-time}", "at"),
+        &[],
+    );
+    let shapes = file(&draft, "shapes.map.yaml");
+    assert!(shapes.contains("as: {date: {v1: epoch_second, v2: rfc3339}}, else: error"), "{shapes}");
+    let digits = drafted(
+        &noted("n: {type: integer}", "n"),
+        &noted("n: {type: string, pattern: '^[1-9][0-9]*$'}", "n"),
+        &[],
+    );
+    assert!(file(&digits, "shapes.map.yaml").contains("as: integer_to_string"), "{:?}", digits.decisions);
+    let texts = drafted(&noted("n: {type: integer}", "n"), &noted("n: {type: string}", "n"), &[]);
+    assert_eq!(texts.counts.refused, 1);
+}
+
+#[test]
+fn members_that_have_moved_into_a_new_object_go_there() {
+    let old =
+        noted("id: {type: string}, cents: {type: integer}, currency: {type: string}", "id, cents, currency");
+    let new = noted(
+        "id: {type: string}, price: {type: object, required: [cents, currency], properties: {cents: {type: integer}, currency: {type: string}}}",
+        "id, price",
+    );
+    for (old, new, line) in [(&old, &new, "cents: $.price.cents"), (&new, &old, "$.price.cents: cents")] {
+        let draft = drafted(old, new, &[]);
+        let shapes = file(&draft, "shapes.map.yaml");
+        assert!(shapes.contains(&format!("      {line}\n")), "{shapes}\n{:?}", draft.decisions);
+        assert_eq!(draft.counts.written, 1, "{:?}", draft.decisions);
+    }
+    // A common name alone in a new object is another thing's.
+    let owned = noted("id: {type: string}, owner: {type: object, properties: {name: {type: string}}}", "id");
+    let named = noted("id: {type: string}, name: {type: string}", "id, name");
+    assert_eq!(drafted(&named, &owned, &[]).counts.refused, 1);
+}
+
+#[test]
+fn an_accepted_rename_holds_in_the_types_beside_it() {
+    let note = "The colour of the paper that the note is written on";
+    let with = |name: &str, said: &str| {
+        notes(&format!(
+            "    Note: {{type: object, additionalProperties: false, properties: {{{name}: {{type: string, description: '{said}'}}, list: {{type: array, items: {{$ref: '#/components/schemas/Line'}}}}}}}}\n    Line: {{type: object, additionalProperties: false, properties: {{text: {{type: string}}, {name}: {{type: string}}}}}}\n"
+        ))
+    };
+    let (old, new) = (with("colour", note), with("paperColour", &format!("{note} by hand")));
+    let taken = drafted(&old, &new, &["note-colour-papercolour"]);
+    let shapes = file(&taken, "shapes.map.yaml");
+    assert_eq!(shapes.matches("      colour: paperColour\n").count(), 2, "{shapes}");
+    assert!(taken.taken.contains("note-colour-papercolour"));
+}
+
+/// An optional member of another spelling in an open type is not forwarded unchanged: the other side
+/// would not find it.
+#[test]
+fn an_operation_that_would_lose_a_renamed_member_has_a_line_for_it() {
+    let draft = drafted(&noted("user_name: {type: string}", ""), &noted("userName: {type: string}", ""), &[]);
+    assert!(file(&draft, "shapes.map.yaml").contains("user_name: userName\n"), "{:?}", draft.files);
+    assert_eq!((draft.counts.written, draft.decisions.as_slice()), (1, &[][..]));
+}
+
+#[test]
+fn parts_that_do_not_go_over_are_listed_with_their_places() {
+    let two = |text: String| {
+        let path =
+            text.split("paths:\n").nth(1).and_then(|rest| rest.split("components:").next()).expect("paths");
+        let other = path.replace("/note:", "/other:");
+        text.replace("components:", &format!("{other}components:"))
+    };
+    let old =
+        two(noted("id: {type: string}, size: {type: integer, maximum: 10}, gone: {type: string}", "id"));
+    let new = two(noted("id: {type: string}, size: {type: integer}", "id"));
+    let draft = drafted(&old, &new, &[]);
+    assert_eq!((draft.counts.marked, draft.counts.refused), (2, 0), "{:?}", draft.decisions);
+    let joined = group(&draft.decisions);
+    let texts: Vec<(&str, usize)> = joined.iter().map(|one| (one.text.as_str(), one.cases.len())).collect();
+    assert_eq!(
+        texts,
+        [("`size` of v2: values above 10", 2), ("`gone` of v1: nothing on the other side fills it", 2)]
+    );
+    assert!(joined.iter().all(|one| one.weight == Weight::Changed && one.places.iter().all(Option::is_some)));
+    let line = |text: &str| text.lines().position(|line| line.contains("Note: {")).map(|at| at as u32 + 1);
+    assert_eq!(joined[0].places[0].as_ref().map(|place| place.line), line(&old));
+    let decisions = file(&draft, DECISIONS);
+    assert!(decisions.contains("## Passes, but changed (4)"), "{decisions}");
+    assert!(decisions.contains("- 2 operations: `size` of v2: values above 10."), "{decisions}");
+    assert!(decisions.contains("  - `GET /other` at `$.size`\n"), "{decisions}");
+    let json: serde_json::Value = serde_json::from_str(file(&draft, DECISIONS_JSON)).expect("it is JSON");
+    assert_eq!(json["decisions"][0]["cases"][0]["operation"], "GET /note");
+    assert_eq!(json["decisions"][0]["weight"], "changed");
+}
+
+/// The lines of a refused operation pass `check` when they are pasted, and its obstacles name all
+/// that a person has to decide.
+#[test]
+fn an_operation_with_obstacles_has_lines_that_are_ready_to_be_pasted() {
+    let old = noted(
+        "id: {type: string}, total: {type: integer}, kind: {type: string, enum: [a, b]}, tags: {type: string}, was: {type: string}",
+        "id, total, kind, tags, was",
+    );
+    let new = noted(
+        "id: {type: string}, sum: {type: integer}, kind: {type: string, enum: [x, y]}, tags: {type: array, items: {type: string}}, was: {type: string}",
+        "id, sum, kind, tags",
+    );
+    let draft = drafted(&old, &new, &[]);
+    assert_eq!(draft.counts.refused, 1);
+    let blockers: Vec<&Decision> =
+        draft.decisions.iter().filter(|one| one.weight == Weight::Blocker).collect();
+    let texts: Vec<&str> = blockers.iter().map(|one| one.text.as_str()).collect();
+    assert_eq!(texts.len(), 4, "{texts:?}");
+    for part in ["`total` is always there", "kind", "tags", "`was` is always there on one side"] {
+        assert!(texts.iter().any(|text| text.contains(part)), "{part}: {texts:?}");
+    }
+    let total = blockers.iter().find(|one| one.text.contains("`total`")).expect("a decision");
+    let lines: Vec<&str> = total.choices.iter().map(|choice| choice.line.as_str()).collect();
+    assert_eq!(lines, ["only: {v1: {total: 1}}", "rename: {total: sum}"]);
+    let file = total.lines.as_deref().expect("a mapping file");
+    let own = [("note.map.yaml".to_owned(), file.to_owned())];
+    let sides = [side("v1", &old), side("v2", &new)];
+    let pasted = super::draft("t", &sides, &own, &BTreeSet::new(), &mut |_| ()).expect("it drafts");
+    assert!(!pasted.compiled.findings.has_errors());
+    assert_eq!(pasted.counts.refused, 0, "{file}\n{:?}", pasted.decisions);
+}
+
+#[test]
+fn lines_of_several_operations_can_be_pasted_together() {
+    let head = "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n";
+    let one = |name: &str| format!("  /{name}: {{get: {{responses: {{204: {{description: done}}}}}}}}\n");
+    let (old, new) = (format!("{head}{}{}", one("a"), one("b")), format!("{head}{}", one("other")));
+    let draft = drafted(&old, &new, &[]);
+    let own: Vec<(String, String)> = draft
+        .decisions
+        .iter()
+        .filter_map(|one| Some((format!("{}.map.yaml", one.id), one.lines.as_deref()?.to_owned())))
+        .collect();
+    assert_eq!(own.len(), 2, "{:?}", draft.decisions);
+    let sides = [side("v1", &old), side("v2", &new)];
+    let pasted = super::draft("t", &sides, &own, &BTreeSet::new(), &mut |_| ()).expect("it drafts");
+    assert!(!pasted.compiled.findings.has_errors());
+    assert_eq!(pasted.decisions, []);
+}
+
+/// The gateway's own errors have the form that clients know.
+#[test]
+fn errors_have_the_form_of_the_contract() {
+    let with = |error: &str| {
+        notes(&format!("    Note: {{type: object}}\n    Error: {error}\n")).replace(
+            "{responses: {",
+            "{responses: {404: {description: none, content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}}, ",
+        )
+    };
+    for (error, body) in [
+        ("{type: object, required: [message], properties: {message: {type: string}}}", "{message: $text}"),
+        (
+            "{type: object, required: [status_code, error, message], properties: {status_code: {type: integer}, error: {type: string}, message: {type: string}}}",
+            "{status_code: $status, error: $kind, message: $text}",
+        ),
+        (
+            "{type: object, required: [errors], properties: {errors: {type: array, items: {type: object, required: [code, detail], properties: {code: {type: string}, detail: {type: string}}}}}}",
+            "{errors: [{code: $kind, detail: $text}]}",
+        ),
+        (
+            "{type: object, properties: {error: {type: object, properties: {title: {type: string}}}}}",
+            "{error: {title: $text}}",
+        ),
+    ] {
+        let text = with(error);
+        let draft = drafted(&text, &text, &[]);
+        let manifest = file(&draft, "pack.yaml");
+        assert!(manifest.contains(&format!("errors: {{body: {body}}}\n")), "{error}\n{manifest}");
+        assert_eq!(draft.decisions, []);
+    }
+    let silent = with("{type: object, required: [code], properties: {code: {type: integer}}}");
+    let draft = drafted(&silent, &silent, &[]);
+    let [decision] = draft.decisions.as_slice() else { panic!("{:?}", draft.decisions) };
+    assert_eq!((decision.weight, decision.operation.as_str()), (Weight::Look, "pack.yaml"));
+    assert!(decision.text.contains("has a place for the text"), "{decision:?}");
 }
