@@ -18,6 +18,7 @@ mod demo_lines;
 mod deploy_files;
 mod diagnostics;
 mod diff_corpus;
+mod draft_judge;
 mod dual_effects;
 mod dual_evidence;
 mod dual_gate;

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Tests the judge of drafts: each class of mistake is planted in a small draft, and the judge finds it and nothing else.
+"""Tests the judge of drafts: each class of mistake is planted in a small draft, and the judge finds it alone.
 
     tests/survey/judge_test.py [PROGRAM]
 
@@ -19,7 +19,6 @@ HERE = Path(__file__).resolve().parent
 LOADER = importlib.machinery.SourceFileLoader("judge", str(HERE / "judge"))
 judge = importlib.util.module_from_spec(importlib.util.spec_from_loader("judge", LOADER))
 LOADER.exec_module(judge)
-LIAR = HERE / "judging/liar.py"
 PROGRAM = None
 
 DOCUMENT = """
@@ -34,7 +33,7 @@ paths:
       responses:
         200: {description: it, content: {application/json: {schema: {$ref: '#/components/schemas/Person'}}}}
         302: {description: moved}
-        401: {description: who, content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}}
+        401: {description: unknown, content: {application/json: {schema: {$ref: '#/components/schemas/Error'}}}}
     put:
       operationId: putPerson
       requestBody: {required: true, content: {application/json: {schema: {$ref: '#/components/schemas/Person'}}}}
@@ -84,9 +83,12 @@ class Planted(unittest.TestCase):
             scenario = folder / "scenario.json"
             scenario.write_text(json.dumps({"files": {"pack.yaml": PACK} | (files or {}), "report": report, "lies": lies or {}}))
             os.environ["LIAR"] = str(scenario)
+            liar = folder / "liar"
+            liar.write_text(f"#!{sys.executable}\n" + (HERE / "judging/liar.py").read_text())
+            liar.chmod(0o755)
             options = Namespace(pack=None, seconds=60, requests=6, no_traffic=False, labels=folder / "labels.tsv")
             options.labels.write_text("wrong\tline\tshop-old shop-new\tPerson rename nick: name\n")
-            return judge.judge(program or str(LIAR), old, new, options, folder)
+            return judge.judge(program or str(liar), old, new, options, folder)
 
     def test_a_clean_pair_has_no_finding(self):
         row = self.judge(lies={"own_error": {"message": "no"}})
@@ -101,18 +103,18 @@ class Planted(unittest.TestCase):
         self.assertEqual((row["served"], row["differences"]), (3, 0), row)
         self.assertEqual(plain(row), {}, row)
 
-    def test_a_member_that_vanishes_untold_is_found(self):
+    def test_a_member_that_vanishes_undisclosed_is_found(self):
         row = self.judge(("        nick: {type: string}\n", ""), lies={"own_error": {"message": "no"}})
-        rules = {(one["operation"], one["rule"]) for one in row["untold_differences"]}
+        rules = {(one["operation"], one["rule"]) for one in row["undisclosed_differences"]}
         self.assertEqual(rules, {("GET /people/{id}", "response-optional-property-removed"),
                                  ("PUT /people/{id}", "request-property-removed")})
         # The new version does not know `nick` in a request either.
         self.assertEqual({one["where"] for one in row["traffic"]}, {"body nick undeclared"})
 
-    def test_a_member_that_the_report_and_the_decisions_name_is_told(self):
-        told = report(GET={"lost": [{"place": "$.nick"}]})
+    def test_a_member_that_the_report_and_the_decisions_name_is_disclosed(self):
+        disclosed = report(GET={"lost": [{"place": "$.nick"}]})
         files = {"DECISIONS.md": "# Decisions\n\n## Served\n\n- `PUT /people/{id}`: `nick` goes nowhere.\n"}
-        row = self.judge(("        nick: {type: string}\n", ""), files, told, {"own_error": {"message": "no"}})
+        row = self.judge(("        nick: {type: string}\n", ""), files, disclosed, {"own_error": {"message": "no"}})
         self.assertEqual(plain(row), {}, row)
         self.assertEqual((row["differences"], row["excused"] > 0), (2, True))
 
@@ -120,7 +122,7 @@ class Planted(unittest.TestCase):
         lines = "mapping: 1\nshapes: {Person: {of: {old: Person, new: Person}, same: [name], rename: {nick: alias}}}\n" \
                 "routes:\n  - {pair: {old: 'GET /people/{id}', new: 'GET /people/{id}', front: old}, response: Person}\n"
         row = self.judge(("nick: {", "alias: {"), {"a.map.yaml": lines})
-        self.assertEqual([one["operation"] for one in row["untold_differences"]], ["PUT /people/{id}"])
+        self.assertEqual([one["operation"] for one in row["undisclosed_differences"]], ["PUT /people/{id}"])
 
     def test_a_line_that_a_person_called_wrong_is_found(self):
         lines = "mapping: 1\nshapes: {Person: {of: {old: Person, new: Person}, rename: {nick: name}}}\n"

@@ -67,7 +67,10 @@ class Draft:
                 continue
             if isinstance(value, dict):
                 for name, how in value.items():
-                    if how != name:
+                    if isinstance(how, dict) and set(how) <= {"shape", *self.sides} and name in how.values():
+                        # The member keeps its name; the inner shape may change something.
+                        words |= set(words_of(how.get("shape")))
+                    elif how != name:
                         words |= set(words_of(name)) | set(words_of(how))
             else:
                 words |= set(words_of(value))
@@ -82,7 +85,7 @@ class Draft:
             if isinstance(lines.get(word), dict):
                 self.carried(lines[word], None, served, seen)
 
-    def is_told(self, served, difference):
+    def is_disclosed(self, served, difference):
         """Returns whether a mapping line, a decision or the report discloses the difference."""
         name = difference.name if difference.name != "*" else (difference.place[-2:-1] or [""])[0]
         if not name:
@@ -108,8 +111,8 @@ class Draft:
 
     def sentences(self, served):
         report = served.report
-        told = [text for key in ("differs", "approximate", "despite", "refusals", "changed") for text in report.get(key) or []]
-        return served.texts + [text if isinstance(text, str) else json.dumps(text) for text in told]
+        disclosed = [text for key in ("differs", "approximate", "despite", "refusals", "changed") for text in report.get(key) or []]
+        return served.texts + [text if isinstance(text, str) else json.dumps(text) for text in disclosed]
 
     def lines(self):
         """Returns the lines of the mapping in the notation of `labels.tsv`."""
@@ -198,7 +201,10 @@ def heading_of(entry):
 
 
 def names_operation(heading, text, key):
-    return heading == key or heading.startswith(f"{key} ") or f"`{key}`" in text or f'"{key}"' in text
+    if heading == key or heading.startswith(f"{key} "):
+        return True
+    # An entry about several operations lists them; an entry about another operation may name this one as its counterpart.
+    return not re.match(r"[A-Z]+ /", heading) and (f"`{key}`" in text or f'"{key}"' in text)
 
 
 def mentions(text, name):

@@ -1,4 +1,3 @@
-#!/usr/bin/env python3
 """A stand-in for `switchback` in the judge's own tests: it writes the draft that a scenario has, and lies as the scenario says.
 
 LIAR names a JSON file: `report` and `files` of the pack, and `lies` of its gateway. Without a lie, the gateway forwards everything.
@@ -7,10 +6,9 @@ import http.client
 import http.server
 import json
 import os
+import re
 import sys
 from pathlib import Path
-
-import yaml
 
 SCENARIO = json.loads(Path(os.environ["LIAR"]).read_text())
 
@@ -63,8 +61,7 @@ def init(folder):
 
 
 def serve(config):
-    settings = yaml.safe_load(Path(config).read_text())
-    Proxy.upstream = int(settings["upstreams"]["new"]["url"].rsplit(":", 1)[1])
+    Proxy.upstream = int(re.search(r"url: 'http://127.0.0.1:(\d+)'", Path(config).read_text()).group(1))
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Proxy)
     print(f"serving clients=127.0.0.1:{server.server_port}", file=sys.stderr, flush=True)
     server.serve_forever()
