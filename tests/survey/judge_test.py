@@ -167,7 +167,8 @@ class Planted(unittest.TestCase):
         self.assertEqual(plain(row), {"invalid_answers": 1})
 
 
-# A schema of the old version, one of the new version, and the rules that find a difference in requests and in responses.
+# A schema of the old version, one of the new version, and the rules that find a difference in requests and in
+# responses.
 SCHEMAS = [
     ("{type: string}", "{type: string}", "", ""),
     ("{type: integer}", "{type: number}", "", "type-changed"),

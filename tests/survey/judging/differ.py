@@ -1,9 +1,10 @@
 """Lists the breaking differences of two operations by the rules of oasdiff, written anew.
 
-Requests flow from the old version to the new one, responses from the new one to the old one. A difference is breaking if a
-request that the old document allows is not allowed by the new one, or a response that the new document allows by the old one.
-Rules have the names of oasdiff, without their distinction of body and property. Lifecycle rules (deprecation, sunset, stability)
-are left out. The rules of OURS are additions: oasdiff reports them as information or not at all, but a client is affected.
+Requests flow from the old version to the new one, responses from the new one to the old one. A difference is
+breaking if a request that the old document allows is not allowed by the new one, or a response that the new
+document allows by the old one. Rules have the names of oasdiff, without their distinction of body and
+property. Lifecycle rules (deprecation, sunset, stability) are left out. The rules of OURS are additions:
+oasdiff reports them as information or not at all, but a client is affected.
 """
 import json
 import re
@@ -57,7 +58,7 @@ class Differ:
         types = tuple(dict.fromkeys(name for name in types if name))
         self.found[Difference(rule, direction, part, tuple(place), brief(old), brief(new), status, types)] = None
 
-    # --- requests --------------------------------------------------------------------------------------------------
+    # --- requests ------------------------------------------------------------
 
     def parameters(self, a, b):
         renamed = dict(zip(a.names_in_path(), b.names_in_path()))
@@ -115,7 +116,7 @@ class Differ:
             elif handle is not None and other is not None:
                 self.schema("request", "body", [], handle, other, 0)
 
-    # --- responses -------------------------------------------------------------------------------------------------
+    # --- responses ------------------------------------------------------------
 
     def answers(self, a, b):
         for status in a.answers:
@@ -154,7 +155,7 @@ class Differ:
                 self.add("response-header-became-optional", "response", "header", [name], "required", "optional", status)
             self.schema("response", "header", [name], handle, other, 0, status)
 
-    # --- schemas ---------------------------------------------------------------------------------------------------
+    # --- schemas ------------------------------------------------------------
 
     def schema(self, direction, part, place, a, b, depth, status="", types=()):
         key = (part, identity(self.old, a), identity(self.new, b))

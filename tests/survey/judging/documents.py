@@ -1,7 +1,7 @@
 """Reads OpenAPI documents (Swagger 2.0, OpenAPI 3.0 and 3.1) into one form.
 
-A schema is a *handle*: a tuple of parts `(file, node)`, all of which apply. `Document.flat` merges the parts, with `$ref`
-resolved and `allOf` merged.
+A schema is a *handle*: a tuple of parts `(file, node)`, all of which apply. `Document.flat` merges the parts,
+with `$ref` resolved and `allOf` merged.
 """
 import json
 import re
@@ -268,7 +268,7 @@ class Document:
         produces = operation.get("produces") or self.root.get("produces") or ["application/json"]
         return Answer({media: ((file, node["schema"]),) for media in produces}, headers)
 
-    # --- schemas ---------------------------------------------------------------------------------------------------
+    # --- schemas ------------------------------------------------------------
 
     def flat(self, handle):
         key = tuple(id(node) for _, node in handle)
@@ -346,7 +346,9 @@ class Document:
         return isinstance(node, dict) and (node.get("type") == "null" or node.get("enum") == [None])
 
     def chosen(self, handle, pick):
-        """Returns a schema with one branch of each group of alternatives; `pick` selects from `(keyword, branches)`."""
+        """Returns a schema with one branch of each group of alternatives; `pick` selects from `(keyword,
+        branches)`.
+        """
         flat = self.flat(handle)
         for _ in range(8):
             if not flat.groups:

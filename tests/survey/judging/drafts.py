@@ -1,4 +1,6 @@
-"""Runs `switchback init`, and reads what the draft does and what it discloses: served pairs, mapping lines, decisions, report."""
+"""Runs `switchback init`, and reads what the draft does and what it discloses: served pairs, mapping lines,
+decisions, report.
+"""
 import json
 import re
 import subprocess
@@ -177,7 +179,9 @@ def read_yaml(path):
 
 
 def read_decisions(folder):
-    """Returns `(heading, text)` of each entry of the list of decisions; the JSON is preferred, where there is one."""
+    """Returns `(heading, text)` of each entry of the list of decisions; the JSON is preferred, where there is
+    one.
+    """
     for path in (folder / "decisions.json", folder / "DECISIONS.json"):
         if path.exists():
             whole = json.loads(path.read_text())
@@ -203,7 +207,8 @@ def heading_of(entry):
 def names_operation(heading, text, key):
     if heading == key or heading.startswith(f"{key} "):
         return True
-    # An entry about several operations lists them; an entry about another operation may name this one as its counterpart.
+    # An entry about several operations lists them. An entry about another operation may name this one as its
+    # counterpart.
     return not re.match(r"[A-Z]+ /", heading) and (f"`{key}`" in text or f'"{key}"' in text)
 
 
@@ -222,7 +227,7 @@ def is_at(place, wanted):
     return bool(place) and (wanted[:len(place)] == place or wanted[-1:] == place[-1:] and set(place) <= set(wanted))
 
 
-# --- pairs -------------------------------------------------------------------------------------------------------------
+# --- pairs ------------------------------------------------------------
 
 
 def judge_pair(served, old, new, labels):
@@ -259,7 +264,9 @@ def nouns_of(path):
 
 
 def read_labels(path):
-    """Returns, by pair of documents, the labels of lines (a list of `(label, text)`) and of paired operations."""
+    """Returns, by pair of documents, the labels of lines (a list of `(label, text)`) and of paired
+    operations.
+    """
     lines, pairs = {}, {}
     for row in path.read_text().splitlines():
         cells = row.split("\t")
@@ -275,7 +282,9 @@ def read_labels(path):
 
 
 def wrong_lines(draft, labels):
-    """Returns the labelled lines of the draft that are wrong; a wrong guess counts once the draft has it as a rename."""
+    """Returns the labelled lines of the draft that are wrong; a wrong guess counts once the draft has it as a
+    rename.
+    """
     written = draft.lines()
     found = []
     for label, kind, text in labels:

@@ -1,6 +1,8 @@
-"""A stand-in for `switchback` in the judge's own tests: it writes the draft that a scenario has, and lies as the scenario says.
+"""A stand-in for `switchback` in the judge's own tests: it writes the draft that a scenario has, and lies as
+the scenario says.
 
-LIAR names a JSON file: `report` and `files` of the pack, and `lies` of its gateway. Without a lie, the gateway forwards everything.
+LIAR names a JSON file: `report` and `files` of the pack, and `lies` of its gateway. Without a lie, the
+gateway forwards everything.
 """
 import http.client
 import http.server

@@ -1,4 +1,6 @@
-"""A service that the new document describes: it validates each call by the document and answers as the document declares."""
+"""A service that the new document describes: it validates each call by the document and answers as the
+document declares.
+"""
 import json
 import re
 import socketserver
@@ -66,7 +68,7 @@ class Service:
             self.templates.append((re.compile(pattern), groups, operation))
         self.answers_of = {}
 
-    # --- calls -----------------------------------------------------------------------------------------------------
+    # --- calls ------------------------------------------------------------
 
     def operation(self, method, path, expected):
         found = [(groups, one) for pattern, groups, one in self.templates if one.method == method and pattern.fullmatch(path)]
@@ -144,10 +146,12 @@ class Service:
                 value[name] = one
         return value | dict(fields)
 
-    # --- answers ---------------------------------------------------------------------------------------------------
+    # --- answers ------------------------------------------------------------
 
     def answers(self, operation, count):
-        """Returns answers `(status, media, headers, body)`: two of each declared status first, then variations."""
+        """Returns answers `(status, media, headers, body)`: two of each declared status first, then
+        variations.
+        """
         if operation.key in self.answers_of:
             return self.answers_of[operation.key]
         by_status = []
@@ -249,7 +253,9 @@ def read_multipart(media, body):
 
 
 class Upstream(socketserver.ThreadingTCPServer):
-    """Serves a `Service`. `expected` is the operation that the next call should be, `turn` selects its answer."""
+    """Serves a `Service`. `expected` is the operation that the next call should be, `turn` selects its
+    answer.
+    """
     allow_reuse_address = True
     daemon_threads = True
 

@@ -1,7 +1,9 @@
-"""Converts the schemas of a document to JSON Schema 2020-12, and validates values by the library `jsonschema-rs`.
+"""Converts the schemas of a document to JSON Schema 2020-12, and validates values by the library
+`jsonschema-rs`.
 
-`oneOf` is converted to `anyOf`: services do not reject a value because two alternatives accept it. A *closed* schema also rejects
-members that it does not declare, wherever it declares any: a service ignores such a member, so a client that sends it loses it.
+`oneOf` is converted to `anyOf`: services do not reject a value because two alternatives accept it. A *closed*
+schema also rejects members that it does not declare, wherever it declares any: a service ignores such a
+member, so a client that sends it loses it.
 """
 import functools
 
@@ -58,7 +60,9 @@ class Schemas:
         return self.validators[key]
 
     def errors(self, handle, value, direction, is_closed=False):
-        """Returns `(place, keyword, message)` for each violation; undeclared members only if there is no other."""
+        """Returns `(place, keyword, message)` for each violation; undeclared members only if there is no
+        other.
+        """
         found = list(self.validator(handle, direction).iter_errors(value))
         if found or not is_closed:
             return [entry(error) for error in innermost(found)]

@@ -158,7 +158,9 @@ class Client:
         return [one for one in ranked if "*" not in one or body.media[one] is None] or ["application/json"] * ("*/*" in body.media)
 
     def valid(self, handle):
-        """Returns the generated values that pass the schema; optional members that contradict themselves are removed."""
+        """Returns the generated values that pass the schema; optional members that contradict themselves are
+        removed.
+        """
         if handle is None:
             return []
         schemas, found = self.service.schemas, []
@@ -247,7 +249,9 @@ class Traffic:
         return Service(document, Schemas(document), Generator(document), names_of_credentials(self.places.get(side) or {}))
 
     def run(self, program, folder):
-        """Starts the gateway, and sends everything. A 401 comes last: the gateway may take its token for refused."""
+        """Starts the gateway, and sends everything. A 401 comes last: the gateway may take its token for
+        refused.
+        """
         upstream = Upstream(self.upstream_service, self.count)
         gateway = None
         try:
@@ -343,7 +347,9 @@ class Traffic:
         return self.equal[a.key]
 
     def own_errors(self, gateway, upstream):
-        """Sends an unknown token once per type of error: the gateway's own answer must be as the old document declares it."""
+        """Sends an unknown token once per type of error: the gateway's own answer must be as the old document
+        declares it.
+        """
         seen = set()
         for served in self.draft.served:
             operation = self.old.operations.get(served.old)

@@ -1,6 +1,8 @@
-"""Generates values that a schema allows: the least, the most, and variations at the bounds and of each enumerated value.
+"""Generates values that a schema allows: the least, the most, and variations at the bounds and of each
+enumerated value.
 
-The generator is deterministic. Its values are checked by `schemas.Schemas`; a value that does not pass is not used.
+The generator is deterministic. Its values are checked by `schemas.Schemas`; a value that does not pass is not
+used.
 """
 import json
 import math
@@ -36,7 +38,9 @@ class Generator:
         self.document = document
 
     def values(self, handle, direction, count):
-        """Returns up to `count` values: the least, the most, then variations, in which every choice takes its next form."""
+        """Returns up to `count` values: the least, the most, then variations, in which every choice takes its
+        next form.
+        """
         found = []
         for most, turn in [(False, 0), (True, 0)] + [(True, turn) for turn in range(1, count - 1)]:
             maker = Maker(self.document, direction, most, turn)
