@@ -64,6 +64,8 @@ class Differ:
         renamed = dict(zip(a.names_in_path(), b.names_in_path()))
         matched = set()
         for one in a.parameters:
+            if is_ignored(one):
+                continue
             name = renamed.get(one.name, one.name) if one.place == "path" else one.name
             other = b.parameter(one.place, name)
             if other is None:
@@ -71,7 +73,7 @@ class Differ:
                 if moved is not None:
                     matched.add((moved.place, moved.name.lower()))
                     self.add("request-parameter-moved", "request", one.place, [one.name], one.place, moved.place)
-                elif not (one.place == "header" and one.name.lower() in ("accept", "content-type", "authorization")):
+                else:
                     self.add("request-parameter-removed", "request", one.place, [one.name], one.place, "none")
                 continue
             matched.add((other.place, other.name.lower()))
@@ -83,7 +85,8 @@ class Differ:
             if defaults[0] != defaults[1] and not one.required:
                 self.add("request-parameter-default-value-changed", "request", one.place, [one.name], *defaults)
         for other in b.parameters:
-            if other.required and (other.place, other.name.lower()) not in matched and other.place != "path":
+            is_known = (other.place, other.name.lower()) in matched or is_ignored(other) or other.place == "path"
+            if other.required and not is_known:
                 self.add("new-required-request-parameter", "request", other.place, [other.name], "none", "required")
         if len(a.names_in_path()) < len(b.names_in_path()):
             for name in b.names_in_path()[len(a.names_in_path()):]:
@@ -133,12 +136,10 @@ class Differ:
                     self.answer(status if status != "default" else key, ours, theirs)
 
     def answer(self, status, ours, theirs):
-        for media, handle in theirs.media.items():
-            if not ours.media:
-                break
-            known, expected = match_media(media, ours.media)
+        for media, expected in ours.media.items() if theirs.media else ():
+            known, handle = match_media(media, theirs.media)
             if known is None:
-                self.add("response-media-type-removed", "response", "media", [status], sorted(ours.media), media, status)
+                self.add("response-media-type-removed", "response", "media", [status], media, sorted(theirs.media), status)
             elif expected is not None and handle is None and is_json(media):
                 self.add("response-body-media-type-schema-removed", "response", "media", [status], known, "no schema", status)
             elif expected is not None and handle is not None:
@@ -175,7 +176,7 @@ class Differ:
             self.branches(direction, add, again, place, a, b, x, y)
             if not (x.properties and y.properties):
                 return
-        if self.types(direction, add, given, accepted, x, y):
+        if self.types(direction, part, add, given, accepted, x, y):
             return
         self.scalars(direction, add, given, accepted, x, y)
         own = tuple(name for name in x.names[:1] + y.names[:1]) or types
@@ -186,13 +187,16 @@ class Differ:
         if all(isinstance(one, tuple) for one in maps):
             again([*place, "*"], *maps)
 
-    def types(self, direction, add, given, accepted, x, y):
+    def types(self, direction, part, add, given, accepted, x, y):
         """Compares types and nullability; returns whether they are too different to go on."""
         if given.nullable and not accepted.nullable and not accepted.is_any():
             add("become-not-nullable" if direction == "request" else "became-nullable", nullness(x), nullness(y))
         sent, wanted = kinds_of(given), kinds_of(accepted)
         if wanted is None:
             return sent is not None
+        if part != "body" and direction == "request" and "string" in wanted and "string" not in (sent or ()):
+            # Every text of a parameter is a string.
+            return True
         if sent is None:
             if given.is_any():
                 add("type-changed", kinds(x), kinds(y))
@@ -282,6 +286,11 @@ class Differ:
             pair = (branch, match) if direction == "request" else (match, branch)
             if pair != (a, b):
                 again(place, *pair)
+
+
+def is_ignored(parameter):
+    """OpenAPI ignores header parameters of these names: media types and security schemes declare them."""
+    return parameter.place == "header" and parameter.name.lower() in ("accept", "content-type", "authorization")
 
 
 def best(left, branch, right, wanted):

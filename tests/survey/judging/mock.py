@@ -157,7 +157,9 @@ class Service:
         by_status = []
         for key, answer in operation.answers.items():
             status = concrete(key, operation.answers)
-            if status is None:
+            # A 401 is about the credential of the gateway, which is not part of a draft. An informational status is no
+            # answer by itself.
+            if status in (None, 401) or status < 200:
                 continue
             heads = [{name: text(self.generator.values(handle, "response", 2)[-1])
                       for name, (required, handle) in answer.headers.items() if required or most} for most in (False, True)]
@@ -168,7 +170,7 @@ class Service:
                 for body in self.bodies(media, handle, count):
                     variants.append((status, media, heads[min(1, len(variants))], body))
             by_status.append(variants or [(status, "", heads[0], b"")])
-        by_status.sort(key=lambda variants: (not 200 <= variants[0][0] < 300, variants[0][0] == 401))
+        by_status.sort(key=lambda variants: not 200 <= variants[0][0] < 300)
         first = [one for variants in by_status for one in variants[:2]]
         rest = [one for variants in by_status for one in variants[2:]]
         self.answers_of[operation.key] = (first + rest)[:count] if first else [(200, "", {}, b"")]

@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode
 
 from .differ import Differ
 from .documents import FORM, MULTIPART, is_json
-from .mock import BODYLESS, Message, Service, Upstream, Violation
+from .mock import BODYLESS, Message, Service, Upstream, Violation, find_media
 from .parameters import deep, text, write, write_path
 from .schemas import Schemas
 from .values import Generator
@@ -134,7 +134,7 @@ class Client:
         """Returns requests: the least, the most, then variations."""
         parameters = [(one, self.valid(one.schema)) for one in operation.parameters if not self.is_credential(one)]
         media = self.media(operation.body)
-        bodies = {name: self.valid(operation.body.media[name]) for name in media}
+        bodies = {name: self.valid(find_media(name, operation.body.media)[0], name in (FORM, MULTIPART)) for name in media}
         if any(one.required and not values for one, values in parameters) or media and not any(bodies.values()) \
                 and operation.body.required:
             return []
@@ -157,7 +157,7 @@ class Client:
         ranked = sorted(body.media, key=lambda one: (not is_json(one), one != FORM, one != MULTIPART))
         return [one for one in ranked if "*" not in one or body.media[one] is None] or ["application/json"] * ("*/*" in body.media)
 
-    def valid(self, handle):
+    def valid(self, handle, is_form=False):
         """Returns the generated values that pass the schema; optional members that contradict themselves are
         removed.
         """
@@ -165,6 +165,9 @@ class Client:
             return []
         schemas, found = self.service.schemas, []
         for value in self.service.generator.values(handle, "request", self.count):
+            if is_form and isinstance(value, dict):
+                # A form has no notation for an empty list or a null.
+                value = {name: one for name, one in value.items() if one not in ([], {}, None)}
             for _ in range(4):
                 errors = schemas.errors(handle, value, "request")
                 if not errors:
@@ -213,7 +216,8 @@ class Client:
             return media, json.dumps(value if value is not None else {}).encode()
         if media in (FORM, MULTIPART):
             fields = []
-            flat = self.service.document.flat(operation.body.media[media]) if operation.body.media[media] else None
+            handle = find_media(media, operation.body.media)[0]
+            flat = self.service.document.flat(handle) if handle else None
             for name, one in (value or {}).items():
                 style, explode = operation.body.encoding.get(name, ("form", True))
                 if isinstance(one, dict):
@@ -257,16 +261,12 @@ class Traffic:
         try:
             gateway = Gateway(program, folder, self.draft, upstream.port)
             end = time.monotonic() + self.seconds
-            late = []
             for served in self.draft.served:
-                for exchange in self.exchanges(served):
+                for turn, request in self.exchanges(served):
                     if time.monotonic() > end:
                         self.outcome.skipped.append(f"{served.old}: the time of the pair is over")
                         break
-                    late.append(exchange) if exchange[-1] else self.exchange(gateway, upstream, *exchange[:-1])
-            for exchange in late:
-                if time.monotonic() < end:
-                    self.exchange(gateway, upstream, *exchange[:-1])
+                    self.exchange(gateway, upstream, served, request, turn)
             self.own_errors(gateway, upstream)
         finally:
             if gateway is not None:
@@ -286,7 +286,7 @@ class Traffic:
             return
         answers = self.upstream_service.answers(b, self.count)
         for turn in range(max(len(requests), len(answers))):
-            yield served, requests[turn % len(requests)], turn, answers[turn % len(answers)][0] == 401
+            yield turn, requests[turn % len(requests)]
 
     def exchange(self, gateway, upstream, served, request, turn):
         a, b = self.old.operations[served.old], self.new.operations[served.new]

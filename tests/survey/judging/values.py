@@ -114,7 +114,7 @@ class Maker:
         inner = flat.items or ((self.document.root_file, {"type": "string"}),)
 
         def filled():
-            if most == 0 or not self.most and fewest == 0 or depth >= 2 * DEPTH:
+            if most == 0 or depth >= 2 * DEPTH and fewest == 0:
                 return []
             items = [self.make(inner, depth + 1, name)]
             while len(items) < min(fewest, 50):
