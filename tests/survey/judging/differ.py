@@ -18,6 +18,8 @@ request-property-unique-items-added response-property-unique-items-removed respo
 WIDER = {("int32", "int64"), ("float", "double"), ("date", None), ("int32", "double")}
 # Formats that restrict no text.
 LOOSE = {None, "", "string", "password", "text", "binary", "byte", "double", "float", "markdown", "html", "url", "uri"}
+TEXTS = {"description", "title", "example", "examples", "externalDocs"}
+MAPS = {"properties", "patternProperties"}
 DEPTH = 14
 
 
@@ -43,6 +45,7 @@ class Difference:
 class Differ:
     def __init__(self, old, new):
         self.old, self.new = old, new
+        self.equal = {}
 
     def compare(self, a, b):
         """Returns the breaking differences of two paired operations."""
@@ -160,7 +163,7 @@ class Differ:
 
     def schema(self, direction, part, place, a, b, depth, status="", types=()):
         key = (part, identity(self.old, a), identity(self.new, b))
-        if key in self.seen[direction] or depth > DEPTH:
+        if key in self.seen[direction] or depth > DEPTH or self.are_equal(a, b):
             return
         self.seen[direction].add(key)
         x, y = self.old.flat(a), self.new.flat(b)
@@ -186,6 +189,32 @@ class Differ:
         maps = [flat.additional for flat in (x, y)]
         if all(isinstance(one, tuple) for one in maps):
             again([*place, "*"], *maps)
+
+    def are_equal(self, a, b):
+        return len(a) == len(b) and all(self.is_equal(one, two) for one, two in zip(a, b))
+
+    def is_equal(self, a, b, is_map=False):
+        """Returns whether two schemas are written equally, with equal targets of their references."""
+        (x_file, x), (y_file, y) = a, b
+        if isinstance(x, dict) and isinstance(y, dict) and "$ref" in x and "$ref" in y and not is_map:
+            (x_file, x, name), (y_file, y, other) = self.old.follow(x_file, x), self.new.follow(y_file, y)
+            key = (id(x), id(y))
+            if name == other and key not in self.equal:
+                # A recursive type is equal unless a difference is found; then its parts are compared again.
+                known = set(self.equal)
+                self.equal[key] = True
+                if not self.is_equal((x_file, x), (y_file, y)):
+                    self.equal = {one: result for one, result in self.equal.items() if one in known or not result}
+                    self.equal[key] = False
+            return name == other and self.equal[key]
+        if isinstance(x, dict) and isinstance(y, dict):
+            # A member may have the name of a keyword.
+            keys = [{key for key in one if is_map or key not in TEXTS} for one in (x, y)]
+            return keys[0] == keys[1] and all(
+                self.is_equal((x_file, x[key]), (y_file, y[key]), key in MAPS and not is_map) for key in keys[0])
+        if isinstance(x, list) and isinstance(y, list):
+            return len(x) == len(y) and all(self.is_equal((x_file, one), (y_file, two)) for one, two in zip(x, y))
+        return x == y and type(x) is type(y)
 
     def types(self, direction, part, add, given, accepted, x, y):
         """Compares types and nullability; returns whether they are too different to go on."""
@@ -319,6 +348,9 @@ def identity(document, handle):
 def names_of(document, handle):
     flat = document.flat(handle)
     node = handle[0][1]
+    if not flat.names and flat.items and handle != flat.items:
+        inner = names_of(document, flat.items)
+        return f"[{inner}]" if inner else ""
     return flat.names[0] if flat.names else node.get("title", "") if isinstance(node, dict) else ""
 
 

@@ -64,10 +64,13 @@ class Reader:
             fields[:] = [field for field in fields if field not in mine]
             return bool(mine), self.nested(name, mine, handle) if mine else None
         if flat.is_object() and parameter.explode and parameter.style == "form" and not parameter.is_json:
-            known = set(flat.properties)
+            known = dict(flat.properties)
+            for _, branches in self.document.flat(handle).groups:
+                for branch in branches:
+                    known |= self.document.flat(branch).properties
             mine = [field for field in fields if field[0] in known]
             fields[:] = [field for field in fields if field[0] not in known]
-            return bool(mine), {key: self.coerce(one, flat.properties[key]) for key, one in mine}
+            return bool(mine), {key: self.coerce(one, known[key]) for key, one in mine}
         mine = [one for key, one in fields if key == name]
         fields[:] = [field for field in fields if field[0] != name]
         if not mine:

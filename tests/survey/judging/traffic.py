@@ -199,7 +199,8 @@ class Client:
         if cookies:
             headers["cookie"] = "; ".join(cookies)
         body = b""
-        if media and (turn > 0 or operation.body.required):
+        handle = find_media(media, operation.body.media)[0] if media else None
+        if media and (turn > 0 or operation.body.required) and (bodies or handle is None):
             value = bodies[turn % len(bodies)] if bodies else None
             names += sorted(members(value))
             content_type, body = self.body(operation, media, value)
