@@ -276,9 +276,9 @@ class Document:
             flat = Flat()
             for part in handle:
                 self.merge(flat, part, frozenset())
-            if flat.types is not None and "null" in flat.types:
-                flat.nullable = True
+            if flat.types is not None:
                 flat.types = flat.types - {"null"}
+            flat.nullable = all_null(self.allows_null(part, frozenset()) for part in handle) is True
             self.flats[key] = flat
         return self.flats[key]
 
@@ -298,11 +298,8 @@ class Document:
             kinds = set(kinds) if isinstance(kinds, list) else {kinds}
             kinds = {"string" if kind == "file" else kind for kind in kinds}
             flat.types = kinds if flat.types is None else both(flat.types, kinds)
-        flat.nullable |= node.get("nullable") is True or node.get("x-nullable") is True
         values = [node["const"]] if "const" in node else node.get("enum")
         if isinstance(values, list) and values:
-            if None in values:
-                flat.nullable = True
             values = [value for value in values if value is not None]
             kept = values if flat.enum is None else [value for value in flat.enum if value in values]
             flat.enum = kept or values
@@ -335,11 +332,29 @@ class Document:
         for keyword in ("oneOf", "anyOf"):
             branches = [((file, one),) for one in node.get(keyword) or []]
             some = [branch for branch in branches if not self.is_null(branch)]
-            flat.nullable |= len(some) < len(branches)
             if len(some) == 1:
                 self.merge(flat, some[0][0], seen)
             elif some:
                 flat.groups.append((keyword, some))
+
+    def allows_null(self, part, seen):
+        """Returns whether a schema allows null; `None` if it does not restrict its type."""
+        file, node, _ = self.follow(*part)
+        if not isinstance(node, dict) or id(node) in seen:
+            return None
+        seen = seen | {id(node)}
+        kinds = node.get("type")
+        if node.get("nullable") is True or node.get("x-nullable") is True or kinds == "null" or \
+                isinstance(kinds, list) and "null" in kinds:
+            return True
+        if kinds is not None or "const" in node:
+            return False
+        found = [None in node["enum"]] if isinstance(node.get("enum"), list) else []
+        found += [self.allows_null((file, one), seen) for one in node.get("allOf") or []]
+        for keyword in ("oneOf", "anyOf"):
+            branches = [self.allows_null((file, one), seen) for one in node.get(keyword) or []]
+            found += [any(branches)] if branches else []
+        return all_null(found)
 
     def is_null(self, handle):
         node = self.follow(*handle[0])[1]
@@ -374,6 +389,12 @@ class Document:
         known = self.flat(flat.properties[member]).enum if member in flat.properties else None
         if values and not known:
             flat.properties[member] = flat.properties.get(member, ()) + ((self.root_file, self.keep({"enum": values[:1]})),)
+
+
+def all_null(found):
+    """Combines what parts of a schema say about null, which all apply."""
+    known = [one for one in found if one is not None]
+    return all(known) if known else None
 
 
 def both(a, b):

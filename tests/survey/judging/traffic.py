@@ -169,7 +169,8 @@ class Client:
                 # A form has no notation for an empty list or a null.
                 value = {name: one for name, one in value.items() if one not in ([], {}, None)}
             for _ in range(4):
-                errors = schemas.errors(handle, value, "request")
+                # A member that the old document does not declare is not sent either.
+                errors = schemas.errors(handle, value, "request", True)
                 if not errors:
                     found.append(value)
                     break
