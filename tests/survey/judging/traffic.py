@@ -314,7 +314,7 @@ class Traffic:
         if calls and self.are_equal(a, b):
             wrong_calls += altered(request, calls[0].message, a)
             if not wrong_answers:
-                wrong_answers += altered_answer(calls[-1], status, answer)
+                wrong_answers += altered_answer(request, calls[-1], status, answer)
         self.record("call", served, wrong_calls, example, request)
         self.record("answer", served, wrong_answers, example, request)
 
@@ -388,10 +388,10 @@ def altered(request, call, operation):
         yield Violation("body", (), "altered", f"sent `{brief('', request.body)}`, received `{brief('', call.body)}`")
 
 
-def altered_answer(call, status, answer):
+def altered_answer(request, call, status, answer):
     if status != call.status:
         yield Violation("status", (str(call.status),), "altered", f"the service answers {call.status}, the client gets {status}")
-    elif status not in BODYLESS and not call.message.line.startswith("HEAD ") and answer.body != call.answer.body \
+    elif status not in BODYLESS and request.method != "HEAD" and answer.body != call.answer.body \
             and (answer.json() is None or answer.json() != call.answer.json()):
         yield Violation("body", (str(status),), "altered",
                         f"the service answers `{brief('', call.answer.body)}`, the client gets `{brief('', answer.body)}`")
