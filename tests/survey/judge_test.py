@@ -124,6 +124,13 @@ class Planted(unittest.TestCase):
         row = self.judge(("nick: {", "alias: {"), {"a.map.yaml": lines})
         self.assertEqual([one["operation"] for one in row["undisclosed_differences"]], ["PUT /people/{id}"])
 
+    def test_a_rename_does_not_carry_a_change_of_type(self):
+        lines = "mapping: 1\nroutes:\n  - {pair: {old: 'GET /people/{id}', new: 'GET /people/{id}'}, path: {id: other}}\n"
+        row = self.judge(("{name: id, in: path, required: true, schema: {type: string}}",
+                          "{name: id, in: path, required: true, schema: {type: integer}}"), {"a.map.yaml": lines})
+        self.assertEqual({one["rule"] for one in row["undisclosed_differences"]}, {"request-parameter-type-changed"})
+        self.assertEqual(row["undisclosed"], 3)
+
     def test_a_line_that_a_person_called_wrong_is_found(self):
         lines = "mapping: 1\nshapes: {Person: {of: {old: Person, new: Person}, rename: {nick: name}}}\n"
         self.assertEqual(plain(self.judge(files={"a.map.yaml": lines}, lies={"own_error": {"message": "no"}})), {"wrong_lines": 1})

@@ -10,6 +10,8 @@ from .documents import Loader
 
 import yaml
 
+# Rules whose differences a plain rename carries.
+RENAMES = re.compile("(property|parameter)-removed$|^new-required|-moved$")
 WORD = re.compile(r"[\w.\-\[\]$@]+")
 
 
@@ -19,7 +21,8 @@ class Served:
     old: str
     new: str
     report: dict
-    lines: list = field(default_factory=list)       # (names of types or None, set of words)
+    # Of each group of lines: names of types or None, words of changes, words of plain renames.
+    lines: list = field(default_factory=list)
     texts: list = field(default_factory=list)       # of decisions about it
 
 
@@ -63,20 +66,24 @@ class Draft:
 
     def carried(self, lines, types, served, seen):
         """Collects the words of lines that change something; `same` and equal names pass a value as it is."""
-        words = set()
+        words, renamed = set(), set()
         for key, value in lines.items():
             if key in ("pair", "of", "same", "front") or key in ("query", "path", "headers") and isinstance(value, list):
                 continue
             if isinstance(value, dict):
                 for name, how in value.items():
-                    if isinstance(how, dict) and set(how) <= {"shape", *self.sides} and name in how.values():
-                        # The member keeps its name; the inner shape may change something.
-                        words |= set(words_of(how.get("shape")))
-                    elif how != name:
+                    is_plain = not isinstance(how, dict) or set(how) <= {"shape", *self.sides}
+                    if not is_plain or key == "only":
                         words |= set(words_of(name)) | set(words_of(how))
+                        continue
+                    # The member passes as it is, perhaps under another name; its shape may change something.
+                    words |= set(words_of(how.get("shape"))) if isinstance(how, dict) else set()
+                    to = [how.get(side) for side in self.sides] if isinstance(how, dict) else [how]
+                    if any(one not in (None, name) for one in to):
+                        renamed |= set(words_of(name)) | set(words_of(to))
             else:
                 words |= set(words_of(value))
-        served.lines.append((types, words))
+        served.lines.append((types, words, renamed))
         for name in words & set(self.shapes) - seen:
             seen.add(name)
             shape = self.shapes[name]
@@ -92,8 +99,9 @@ class Draft:
         name = difference.name if difference.name != "*" else (difference.place[-2:-1] or [""])[0]
         if not name:
             return any(re.search(r"\bbod(y|ies)\b", text) for text in self.sentences(served))
-        for types, words in served.lines:
-            if name in words and (types is None or not difference.types or types & set(difference.types)):
+        for types, words, renamed in served.lines:
+            carried = words | renamed if RENAMES.search(difference.rule) else words
+            if name in carried and (types is None or not difference.types or types & set(difference.types)):
                 return True
         if any(is_at(place, difference.place) for place in self.places(served)):
             return True

@@ -62,6 +62,9 @@ class Reader:
         if parameter.style == "deepObject" or not parameter.is_json and any(key.startswith(f"{name}[") for key, _ in fields):
             mine = [field for field in fields if field[0] == name or field[0].startswith(f"{name}[")]
             fields[:] = [field for field in fields if field not in mine]
+            if len(mine) == 1 and mine[0][0] == name:
+                # One alternative of the parameter may be a plain value.
+                return True, self.coerce(mine[0][1], handle)
             return bool(mine), self.nested(name, mine, handle) if mine else None
         if flat.is_object() and parameter.explode and parameter.style == "form" and not parameter.is_json:
             known = dict(flat.properties)
