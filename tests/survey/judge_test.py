@@ -197,6 +197,8 @@ SCHEMAS = [
     ("{type: object}", "{properties: {a: {}}, required: [a]}", "new-required-request-property", ""),
     ("{oneOf: [{type: string}, {type: integer}]}", "{type: string}", "one-of-removed", ""),
     ("{type: string}", "{oneOf: [{type: string}, {type: integer}]}", "", "one-of-added"),
+    ("{type: object}", "{type: object, dependentRequired: {a: [b]}}", "dependent-required-added", ""),
+    ("{type: array, contains: {type: string}}", "{type: array, contains: {type: integer}}", "contains-changed", "contains-changed"),
     ("{allOf: [{type: object}, {properties: {a: {type: string}}}]}", "{properties: {a: {type: string}}, type: object}", "", ""),
 ]
 TEMPLATE = """

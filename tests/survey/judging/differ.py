@@ -4,7 +4,8 @@ Requests flow from the old version to the new one, responses from the new one to
 breaking if a request that the old document allows is not allowed by the new one, or a response that the new
 document allows by the old one. Rules have the names of oasdiff, without their distinction of body and
 property. Lifecycle rules (deprecation, sunset, stability) are left out. The rules of OURS are additions:
-oasdiff reports them as information or not at all, but a client is affected.
+oasdiff reports them as information or not at all, but a client is affected. Alternatives are matched by name,
+else by members: one that equals another in all but its name is no difference.
 """
 import json
 import re
@@ -19,7 +20,7 @@ WIDER = {("int32", "int64"), ("float", "double"), ("date", None), ("int32", "dou
 # Formats that restrict no text.
 LOOSE = {None, "", "string", "password", "text", "binary", "byte", "double", "float", "markdown", "html", "url", "uri"}
 TEXTS = {"description", "title", "example", "examples", "externalDocs"}
-MAPS = {"properties", "patternProperties"}
+MAPS = {"properties", "patternProperties", "dependentRequired", "dependentSchemas"}
 DEPTH = 14
 
 
@@ -267,6 +268,14 @@ class Differ:
                     change = ("increased" if is_low else "decreased") if direction == "request" \
                         else ("decreased" if is_low else "increased")
                     add(f"{name}-{change}", x.bounds.get(keyword), y.bounds.get(keyword))
+        for keyword, part in accepted.further.items():
+            name = re.sub(r"([A-Z])", r"-\1", keyword).lower()
+            if keyword not in given.further:
+                add(f"{name}-added" if direction == "request" else f"{name}-removed", keyword in x.further, keyword in y.further)
+            elif not self.is_equal(x.further[keyword], y.further[keyword], keyword in MAPS):
+                add(f"{name}-changed", x.further[keyword][1], y.further[keyword][1])
+        if "prefixItems" in given.further and "prefixItems" not in accepted.further:
+            add("prefix-items-removed" if direction == "request" else "prefix-items-added", "", "")
         if accepted.unique and not given.unique:
             add("unique-items-added" if direction == "request" else "unique-items-removed", x.unique, y.unique)
 

@@ -17,8 +17,11 @@ MULTIPART = "multipart/form-data"
 # Keywords of a Swagger 2.0 parameter or header that belong to its schema.
 SCHEMA_KEYS = set("""type format items enum minimum maximum exclusiveMinimum exclusiveMaximum multipleOf minLength maxLength pattern
 minItems maxItems uniqueItems default x-nullable""".split())
-BOUNDS = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties",
-          "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties"]
+BOUNDS = ["minimum", "exclusiveMinimum", "minLength", "minItems", "minProperties", "minContains",
+          "maximum", "exclusiveMaximum", "maxLength", "maxItems", "maxProperties", "maxContains"]
+# Keywords that restrict values further, which are compared as they are written.
+FURTHER = ["contains", "not", "if", "then", "else", "dependentRequired", "dependentSchemas", "patternProperties", "propertyNames",
+           "prefixItems", "unevaluatedItems", "unevaluatedProperties", "contentSchema", "contentMediaType", "contentEncoding"]
 
 
 class Loader(getattr(yaml, "CSafeLoader", yaml.SafeLoader)):
@@ -119,6 +122,7 @@ class Flat:
     write_only: bool = False
     unique: bool = False
     multiple: object = None
+    further: dict = field(default_factory=dict)     # keyword -> part
     default: object = None
     names: list = field(default_factory=list)       # of referenced schemas
 
@@ -307,6 +311,7 @@ class Document:
         flat.pattern = node.get("pattern", flat.pattern)
         flat.default = node.get("default", flat.default)
         flat.multiple = node.get("multipleOf", flat.multiple)
+        flat.further |= {keyword: (file, node[keyword]) for keyword in FURTHER if keyword in node}
         flat.unique |= node.get("uniqueItems") is True
         flat.read_only |= node.get("readOnly") is True
         flat.write_only |= node.get("writeOnly") is True
