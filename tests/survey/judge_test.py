@@ -118,6 +118,11 @@ class Planted(unittest.TestCase):
         self.assertEqual(plain(row), {}, row)
         self.assertEqual((row["differences"], row["excused"] > 0), (2, True))
 
+    def test_each_case_of_a_decision_is_about_its_own_operation(self):
+        group = {"weight": "changed", "text": "it does not go over", "cases": [{"operation": KEYS[1], "at": ["$.nick"]}]}
+        row = self.judge(("        nick: {type: string}\n", ""), {"DECISIONS.json": json.dumps({"decisions": [group]})})
+        self.assertEqual([one["operation"] for one in row["undisclosed_differences"]], ["GET /people/{id}"])
+
     def test_a_mapping_line_carries_a_difference_of_its_own_operation_only(self):
         lines = "mapping: 1\nshapes: {Person: {of: {old: Person, new: Person}, same: [name], rename: {nick: alias}}}\n" \
                 "routes:\n  - {pair: {old: 'GET /people/{id}', new: 'GET /people/{id}', front: old}, response: Person}\n"

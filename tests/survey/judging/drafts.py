@@ -194,7 +194,7 @@ def read_decisions(folder):
         if path.exists():
             whole = json.loads(path.read_text())
             entries = whole if isinstance(whole, list) else [one for value in whole.values() if isinstance(value, list) for one in value]
-            return [(heading_of(one), json.dumps(one, ensure_ascii=False)) for one in entries if isinstance(one, dict)]
+            return [entry for one in entries if isinstance(one, dict) for entry in cases_of(one)]
     path = folder / "DECISIONS.md"
     entries = []
     for line in path.read_text().splitlines() if path.exists() else []:
@@ -206,6 +206,14 @@ def read_decisions(folder):
         elif line.strip():
             entries.append(["", ""])
     return [tuple(entry) for entry in entries if entry[1]]
+
+
+def cases_of(entry):
+    """Returns `(heading, text)` of an entry, or of each case of a question about several operations."""
+    cases = entry.get("cases")
+    if not isinstance(cases, list):
+        return [(heading_of(entry), json.dumps(entry, ensure_ascii=False))]
+    return [(heading_of(case), " ".join([str(entry.get("text", "")), *map(str, case.get("at") or [])])) for case in cases]
 
 
 def heading_of(entry):
