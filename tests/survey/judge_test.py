@@ -163,6 +163,8 @@ class Planted(unittest.TestCase):
         row = self.judge(lies={"drop": "full", "own_error": {"message": "no"}})
         self.assertEqual(set(plain(row)), {"invalid_calls"})
         self.assertEqual({one["where"] for one in row["traffic"]}, {"query altered"})
+        row = self.judge(lies={"path": ["/text", "/another"], "own_error": {"message": "no"}})
+        self.assertEqual({one["where"] for one in row["traffic"]}, {"path altered"})
 
     def test_a_declared_answer_that_the_gateway_does_not_pass_is_found(self):
         row = self.judge(lies={"fails": [302], "own_error": {"message": "no"}})

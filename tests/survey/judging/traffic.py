@@ -11,7 +11,7 @@ import subprocess
 import threading
 import time
 from dataclasses import dataclass, field
-from urllib.parse import quote, urlencode
+from urllib.parse import quote, unquote, urlencode
 
 from .differ import Differ
 from .documents import FORM, MULTIPART, is_json
@@ -376,7 +376,10 @@ class Traffic:
 
 
 def altered(request, call, operation):
-    sent, received = request.target.partition("?")[2], call.line.split(" ")[1].partition("?")[2]
+    path, _, sent = request.target.partition("?")
+    called, _, received = call.line.split(" ")[1].partition("?")
+    if unquote(path) != unquote(called):
+        yield Violation("path", (), "altered", f"sent `{path}`, received `{called}`")
     if sorted(filter(None, sent.split("&"))) != sorted(filter(None, received.split("&"))) and "token" not in sent:
         yield Violation("query", (), "altered", f"sent `{sent[:200]}`, received `{received[:200]}`")
     same = request.body == call.body or is_json(request.headers.get("content-type", "")) and \
