@@ -128,12 +128,13 @@ class Reader:
         return self.shape_by(value, flat)
 
     def shape_by(self, value, flat):
-        if flat.items and isinstance(value, dict) and all(key == "" or key.isdigit() for key in value):
+        is_list = flat.items or flat.types and "array" in flat.types
+        if is_list and isinstance(value, dict) and all(key == "" or key.isdigit() for key in value):
             items = [one for key, one in value.items() if key] + value.get("", [])
             return [self.shape(one, flat.items) for one in items]
         if isinstance(value, dict):
             if list(value) == [""]:
-                return [one for one in value[""]] if len(value[""]) > 1 else value[""][0]
+                return value[""] if len(value[""]) > 1 else value[""][0]
             extra = flat.additional if isinstance(flat.additional, tuple) else None
             return {key: self.shape(one, flat.properties.get(key, extra)) for key, one in value.items()}
         return value

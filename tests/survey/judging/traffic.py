@@ -162,9 +162,7 @@ class Client:
             return []
         schemas, found = self.service.schemas, []
         for value in self.service.generator.values(handle, "request", self.count):
-            if is_form and isinstance(value, dict):
-                # A form has no notation for an empty list or a null.
-                value = {name: one for name, one in value.items() if one not in ([], {}, None)}
+            value = without_empty(value) if is_form else value
             for _ in range(4):
                 # A member that the old document does not declare is not sent either.
                 errors = schemas.errors(handle, value, "request", True)
@@ -430,6 +428,14 @@ def members(value):
     if isinstance(value, dict):
         return set(value).union(*map(members, value.values()))
     return set().union(*map(members, value)) if isinstance(value, list) else set()
+
+
+def without_empty(value):
+    """Removes empty lists, empty objects and nulls, for which a form has no notation."""
+    if isinstance(value, dict):
+        inner = {name: without_empty(one) for name, one in value.items()}
+        return {name: one for name, one in inner.items() if one not in ([], {}, None)}
+    return [without_empty(one) for one in value] if isinstance(value, list) else value
 
 
 def remove(value, place):
