@@ -197,7 +197,7 @@ impl Exchange<'_> {
             }
             ResponseBody::Undescribed => {
                 translate::passed::undescribed(&parts.headers, &mut own);
-                body.with_limit(limits.response_bytes_max)
+                body.with_limit(limits.upstream.response_bytes_max)
             }
             // A status below 400 without a rule is sent only by servers outside the contract.
             ResponseBody::Error(_) if status < 400 => {
