@@ -162,7 +162,11 @@ fn check_front(front: &FrontConfig, pack: &PackFacts, findings: &mut Findings) {
     let Some(speaks) = known_side(&front.speaks, pack, findings) else { return };
     if !speaks.is_served {
         let what = format!("the pack cannot serve `{}`", speaks.name);
-        findings.push(Finding::error(Code::PackMismatch, front.speaks.span, what));
+        let help = format!(
+            "every operation of `{}` is refused, or `serves:` leaves it out: write a route, or accept a guess of `DECISIONS.md`",
+            speaks.name
+        );
+        findings.push(Finding::error(Code::PackMismatch, front.speaks.span, what).help(help));
     }
     let Some(backend) = &front.backend else { return };
     if known_side(backend, pack, findings).is_some() && backend.value == front.speaks.value {

@@ -283,6 +283,10 @@ async fn changes(document: &Path) -> (Vec<String>, usize) {
             .collect();
         found.push(format!("{}{some}", said.trim_end()));
     }
+    // A pack without operations serves nothing.
+    if all == 0 {
+        return (found, 0);
+    }
     let mut served = Served::start(folder).await;
     let mut calls = 0;
     for operation in &contract.operations {

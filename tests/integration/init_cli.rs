@@ -75,3 +75,26 @@ fn findings_of_documents_are_shown() {
     assert!(drafted.status.success(), "{}", errors(&drafted));
     assert!(errors(&drafted).contains("contracts/old/a.yaml:4:"), "{}", errors(&drafted));
 }
+
+/// A draft without a single answer cannot be served, and the program says what is missing.
+#[test]
+fn a_draft_that_refuses_everything_says_why_it_does_not_start() {
+    let other = DOCUMENT.replace("/notes", "/boxes/all/there");
+    let folder = folder(&[("a.yaml", DOCUMENT), ("b.yaml", &other)]);
+    let drafted = run(folder.path(), &["init", "a.yaml", "b.yaml", "pack"]);
+    assert!(drafted.status.success(), "{}", errors(&drafted));
+    let text = format!(
+        "listen: 127.0.0.1:0\nadmin: {{listen: 127.0.0.1:0}}\nstore: sqlite:{0}/store.db\nkey: ${{TEST_KEY}}\nmapping: {0}/pack\n\
+         fronts: {{/v1: {{speaks: old}}}}\nupstreams: {{new: {{url: 'http://127.0.0.1:9'}}}}\n\
+         clients: [{{name: app, old_token: token-of-a-client, credentials: {{new: token-of-the-service}}}}]\n",
+        folder.path().display()
+    );
+    std::fs::write(folder.path().join("switchback.yaml"), text).expect("it is written");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
+    let key = switchback_gateway::store::seal::SealingKey::generate();
+    command.args(["serve", "--check", "--config", "switchback.yaml"]).env("TEST_KEY", key.expose());
+    let checked = command.current_dir(folder.path()).output().expect("the program runs");
+    assert!(!checked.status.success());
+    let said = errors(&checked) + &String::from_utf8_lossy(&checked.stdout);
+    assert!(said.contains("every operation of `old` is refused"), "{said}");
+}
