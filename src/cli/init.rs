@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::init::{self, Draft, SideDocument, Weight};
+use switchback_compiler::mapping::Compiled;
 use switchback_compiler::mapping::load::MAPPING_SUFFIX;
 
 /// Drafts a pack from two OpenAPI documents. Certain translations are written, uncertain ones become
@@ -45,9 +46,14 @@ enum InitFormat {
 }
 
 /// The folder with the last draft, which distinguishes generated text from edits, and with the
-/// accepted ids.
-const BASE: &str = ".init";
+/// decisions.
+pub(super) const BASE: &str = ".init";
+/// The decisions in the order in which they were made, one a line: `ID` accepts a proposal, `ID: LINE`
+/// resolves a difference, `OPERATION: refuse TEXT` refuses an operation. A line that starts with `+ ` belongs
+/// to the decision above it.
 const ACCEPTED: &str = ".init/accepted";
+/// The mapping file with the operations that a person has refused.
+const REFUSED: &str = "refused.map.yaml";
 /// Most files around the document that are searched for the targets of its references.
 const FILES_MAX: usize = 10_000;
 const DEPTH_MAX: usize = 8;
@@ -59,8 +65,9 @@ pub fn run(args: &InitArgs) -> ExitCode {
 fn draft(args: &InitArgs) -> io::Result<ExitCode> {
     let names = names(args);
     let sides = [side(&args.old, &names[0])?, side(&args.new, &names[1])?];
-    let mut accepted = read_accepted(&args.folder);
-    accepted.extend(args.accept.iter().cloned());
+    let mut decided = read_decided(&args.folder);
+    let new = args.accept.iter().filter(|id| !decided.contains(id)).cloned();
+    decided.extend(new.collect::<BTreeSet<_>>());
     let pack = args.folder.file_name().map_or("pack".into(), |name| name.to_string_lossy());
     let shows = io::stderr().is_terminal();
     let mut progress = |what: &str| {
@@ -68,7 +75,7 @@ fn draft(args: &InitArgs) -> io::Result<ExitCode> {
             eprintln!("{what} …");
         }
     };
-    let drafted = match init::draft(&pack, &sides, &own(&args.folder), &accepted, &mut progress) {
+    let drafted = match draft_pack(&pack, &args.folder, &sides, &decided, &mut progress) {
         Ok(drafted) => drafted,
         Err(compiled) => {
             eprint!("{}", to_text(&compiled.sources, &compiled.findings, Colour::Never));
@@ -79,11 +86,48 @@ fn draft(args: &InitArgs) -> io::Result<ExitCode> {
     if let Some(id) = unknown.first() {
         return Err(io::Error::other(format!("`{id}` is no proposal of this draft: see DECISIONS.md")));
     }
-    let kept = write(&args.folder, &sides, &drafted, &accepted)?;
+    let kept = write(&args.folder, &sides, &drafted, &decided)?;
     warn_of_documents(&drafted);
     let said = summary(args, &drafted, &kept);
     print!("{said}");
     Ok(ExitCode::SUCCESS)
+}
+
+/// Drafts the pack of a folder, with the decisions made so far.
+///
+/// # Errors
+///
+/// The findings, if one of the documents is not a contract.
+pub(super) fn draft_pack(
+    pack: &str,
+    folder: &Path,
+    sides: &[SideDocument; 2],
+    decided: &[String],
+    progress: &mut dyn FnMut(&str),
+) -> Result<Draft, Box<Compiled>> {
+    let mut own = own(folder);
+    let accepted = decided.iter().map(|line| line.strip_prefix("+ ").unwrap_or(line).to_owned()).collect();
+    let refused = refusals(&accepted, &sides[0].name);
+    own.extend(refused.clone());
+    let mut drafted = init::draft(pack, sides, &own, &accepted, progress)?;
+    drafted.files.extend(refused);
+    Ok(drafted)
+}
+
+/// Renders the mapping file with the operations that a person has refused.
+fn refusals(accepted: &BTreeSet<String>, side: &str) -> Option<(String, String)> {
+    let (mut reasons, mut routes) = (String::new(), String::new());
+    for (operation, text) in accepted.iter().filter_map(|line| line.split_once(": refuse ")) {
+        let letters =
+            operation.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
+        let name: String = format!("refused_{}", letters.collect::<String>());
+        // JSON texts are YAML.
+        let [operation, text, side] = [operation, text, side].map(|text| serde_json::json!(text));
+        reasons.push_str(&format!("  {name}: {{en: {text}}}\n"));
+        routes.push_str(&format!("  - {{serve: {side}, at: {operation}, refuse: {name}}}\n"));
+    }
+    let text = format!("mapping: 1\nreasons:\n{reasons}routes:\n{routes}");
+    (!routes.is_empty()).then(|| (REFUSED.to_owned(), text))
 }
 
 /// Prints what the compiler has found in the documents. They are not the user's to correct, but the
@@ -136,7 +180,7 @@ fn names(args: &InitArgs) -> [String; 2] {
 }
 
 /// Reads a document and the files that it refers to, for `contracts/NAME/`.
-fn side(document: &Path, name: &str) -> io::Result<SideDocument> {
+pub(super) fn side(document: &Path, name: &str) -> io::Result<SideDocument> {
     let named = |error: io::Error| io::Error::other(format!("{}: {error}", document.display()));
     let file = document.file_name().ok_or_else(|| named(io::Error::other("no file")))?.to_string_lossy();
     let bytes = std::fs::read(document).map_err(named)?;
@@ -185,7 +229,7 @@ fn collect(folder: &Path, prefix: &str, depth: usize, files: &mut Vec<(String, V
     Ok(())
 }
 
-fn read_accepted(folder: &Path) -> BTreeSet<String> {
+pub(super) fn read_decided(folder: &Path) -> Vec<String> {
     let text = std::fs::read_to_string(folder.join(ACCEPTED)).unwrap_or_default();
     text.lines().map(str::to_owned).collect()
 }
@@ -207,11 +251,11 @@ fn own(folder: &Path) -> Vec<(String, String)> {
 
 /// Writes the draft, merged with the user's edits since the last draft. Returns the files with
 /// merge conflicts, which are left unchanged.
-fn write(
+pub(super) fn write(
     folder: &Path,
     sides: &[SideDocument; 2],
     drafted: &Draft,
-    accepted: &BTreeSet<String>,
+    decided: &[String],
 ) -> io::Result<Vec<String>> {
     let mut conflicts = Vec::new();
     for (name, bytes) in sides.iter().flat_map(|side| &side.files) {
@@ -261,9 +305,9 @@ fn write(
         // Also after a conflict: the next run must not merge the same lines again.
         put(&base, text.as_bytes())?;
     }
-    let ids: String = accepted.iter().map(|id| format!("{id}\n")).collect();
-    if !ids.is_empty() {
-        put(&folder.join(ACCEPTED), ids.as_bytes())?;
+    let lines: String = decided.iter().map(|line| format!("{line}\n")).collect();
+    if !lines.is_empty() || folder.join(ACCEPTED).exists() {
+        put(&folder.join(ACCEPTED), lines.as_bytes())?;
     }
     Ok(conflicts)
 }

@@ -2,6 +2,7 @@
 //! counterpart with compatible values or a conversion. Any other difference of two bodies is an
 //! [`Obstacle`], and the draft continues past it. A difference without lines fails the route.
 
+mod answers;
 mod conversions;
 mod heads;
 mod obstacles;
@@ -49,7 +50,7 @@ pub(super) struct RouteDraft {
 
 /// Input other than the contracts.
 pub(super) struct DraftContext<'g> {
-    /// Ids of accepted proposals.
+    /// Ids of accepted proposals, and `ID: LINE` for obstacles that a person has resolved.
     pub accepted: &'g BTreeSet<String>,
     pub descriptions: &'g Descriptions<'g>,
     /// Names of header fields with credentials, in lower case.
@@ -60,6 +61,14 @@ pub(super) struct DraftContext<'g> {
     pub reserved: &'g BTreeSet<String>,
     /// Names that members of several types have changed alike, once a person has accepted one.
     pub siblings: &'g BTreeSet<[String; 2]>,
+}
+
+impl DraftContext<'_> {
+    /// Returns the line that a person has chosen for an obstacle.
+    fn answer(&self, id: &str) -> Option<&str> {
+        let prefix = format!("{id}: ");
+        self.accepted.range(prefix.clone()..).next()?.strip_prefix(&prefix)
+    }
 }
 
 /// A guess about a field, with its type.
@@ -118,8 +127,8 @@ struct ShapeDraft {
     only_new: Vec<String>,
     renames: bool,
     obstacles: Vec<Obstacle>,
-    /// Whether the new side has fields that the old one lacks.
-    rest: bool,
+    /// Members of the new side without a line, as they are named in lines; empty if they cannot be.
+    rest: Vec<String>,
     /// Shapes of alternatives, in place of lines.
     alternatives: Vec<String>,
     /// Guesses about one-sided fields.
@@ -533,11 +542,18 @@ impl<'c> Bodies<'c> {
                         let only = if read == 0 { &mut shape.only_old } else { &mut shape.only_new };
                         only.push("'*': none".to_owned());
                         let choices = vec![DraftChoice::new("leave them out", line)];
-                        shape.obstacles.push(Obstacle { text, spans: [Some(a.span), Some(b.span)], choices });
+                        shape.obstacles.push(Obstacle {
+                            id: String::new(),
+                            text,
+                            spans: [Some(a.span), Some(b.span)],
+                            choices,
+                        });
                     }
                 }
             }
         }
+        let key = if way == Message::Request { format!("{name} sent") } else { name.to_owned() };
+        shape.answer(&key, self.names, |id| self.given.answer(id));
         Ok(shape)
     }
 
@@ -564,7 +580,7 @@ impl<'c> Bodies<'c> {
                         path(at),
                         likely(0, at)
                     );
-                    shape.obstacles.push(Obstacle { text, spans, choices });
+                    shape.obstacles.push(Obstacle { id: String::new(), text, spans, choices });
                 }
                 // Clients must not send a read-only member, and the old service ignored it.
                 Message::Answer => shape.only_old.push(format!("{name}: absent")),
@@ -582,7 +598,7 @@ impl<'c> Bodies<'c> {
                         shape.refused.push(one_line(&path(at)));
                     }
                     let text = format!("`{}` has no counterpart on the new side{}", path(at), likely(0, at));
-                    shape.obstacles.push(Obstacle { text, spans, choices });
+                    shape.obstacles.push(Obstacle { id: String::new(), text, spans, choices });
                 }
                 Message::Request => {
                     shape.only_old.push(format!("{name}: {{refuse: todo}}"));
@@ -593,7 +609,7 @@ impl<'c> Bodies<'c> {
         for (at, field) in &only[1] {
             // A read-only field is never part of a request, even if it is required.
             if way == Message::Answer || !field.required || field.access == Access::ReadOnly {
-                shape.rest = true;
+                shape.rest.push(place(at).unwrap_or_default());
                 continue;
             }
             let one =
@@ -606,7 +622,7 @@ impl<'c> Bodies<'c> {
                 likely(1, at)
             );
             let spans = [types[0].types.resolve(types[0].ty).span, field.span].map(Some);
-            shape.obstacles.push(Obstacle { text, spans, choices });
+            shape.obstacles.push(Obstacle { id: String::new(), text, spans, choices });
         }
         Ok(())
     }
@@ -643,7 +659,7 @@ impl<'c> Bodies<'c> {
             let choices =
                 vec![DraftChoice::new("this value where there is none", format!("rename: {{{line}}}"))];
             let spans = [Some(old.span), Some(new.span)];
-            shape.obstacles.push(Obstacle { text, spans, choices });
+            shape.obstacles.push(Obstacle { id: String::new(), text, spans, choices });
             return Ok(());
         }
         if fits(inner, way) && !self.improves(inner, way) {
@@ -687,7 +703,7 @@ impl<'c> Bodies<'c> {
                 let label = if old.required { "always this value" } else { "leave it out" };
                 choices.push(DraftChoice::new(label, format!("only: {{{a}: {{{from}: {value}}}}}")));
                 shape.only_old.push(format!("{from}: {value}"));
-                shape.rest = true;
+                shape.rest.push(to.clone());
             }
             Message::Request => {
                 let is_top = both.places[0].len() == 1;
@@ -703,7 +719,7 @@ impl<'c> Bodies<'c> {
                 }
                 match new.required && new.access != Access::ReadOnly {
                     true => shape.only_new.push(format!("{to}: {}", literal_of(inner[1]))),
-                    false => shape.rest = true,
+                    false => shape.rest.push(to.clone()),
                 }
             }
         }
@@ -713,7 +729,7 @@ impl<'c> Bodies<'c> {
             choices.push(DraftChoice::new("these values correspond", line));
         }
         let spans = [Some(old.span), Some(new.span)];
-        shape.obstacles.push(Obstacle { text, spans, choices });
+        shape.obstacles.push(Obstacle { id: String::new(), text, spans, choices });
         Ok(())
     }
 
@@ -810,7 +826,7 @@ impl<'c> Bodies<'c> {
         if !only.is_empty() {
             all.push(format!("only: {{{}}}", only.join(", ")));
         }
-        if shape.rest {
+        if !shape.rest.is_empty() {
             all.push(format!("rest: {{{b}: lost}}"));
         }
         all

@@ -47,6 +47,8 @@ pub struct Draft {
     pub decisions: Vec<Decision>,
     /// Ids of accepted proposals that the draft contains.
     pub taken: BTreeSet<String>,
+    /// Operations whose lines do not compile, which are refused, with the first error of each.
+    pub faults: BTreeMap<String, String>,
     /// Statistics.
     pub counts: DraftCounts,
     /// Summary for management, as Markdown.
@@ -71,8 +73,8 @@ pub struct DraftCounts {
 }
 
 /// Drafts a pack. `own` are handwritten mapping files; the operations that they answer are not
-/// drafted. `accepted` are ids of accepted proposals. `progress` is called at the start of each
-/// stage.
+/// drafted. `accepted` are ids of accepted proposals, and `ID: LINE` for decisions that a line resolves.
+/// `progress` is called at the start of each stage.
 ///
 /// # Errors
 ///
@@ -177,6 +179,7 @@ impl Attempt<'_> {
         let mut bodies = Bodies::new([old, new], [&sides[0].name, &sides[1].name], given);
         let mut decisions: Vec<Decision> = Vec::new();
         let mut taken = BTreeSet::new();
+        let mut faults = BTreeMap::new();
         let mut routes: Vec<WrittenRoute<'_>> = Vec::new();
         for candidate in candidates(old, new, unfit) {
             let is_guess = candidate.tier == Tier::Guess;
@@ -228,7 +231,7 @@ impl Attempt<'_> {
                 let lines = decision::files(&decisions);
                 files.push((DECISIONS.to_owned(), text::decisions(&summary, &joined, &lines)));
                 files.push((DECISIONS_JSON.to_owned(), decision::to_json(&joined, &lines)));
-                return Ok(Draft { files, decisions, taken, counts, summary, compiled });
+                return Ok(Draft { files, decisions, taken, faults, counts, summary, compiled });
             }
             // Restore the wrappers first, because the other errors may result from their removal.
             let unwrapped = faulty.keys().flat_map(|at| routes[*at].route.unwraps.iter().cloned());
@@ -241,6 +244,9 @@ impl Attempt<'_> {
                 let why = faulty.get(&at);
                 at += 1;
                 if let Some(why) = why {
+                    if !written.candidate.is_kept {
+                        faults.insert(written.candidate.old.key.to_string(), why.clone());
+                    }
                     decisions.extend(self.decide_faulty(written, why));
                 }
                 why.is_none()
@@ -260,11 +266,10 @@ impl Attempt<'_> {
         let operation = candidate.old.key.to_string();
         let decide = |obstacle: &Obstacle| {
             let decision = Decision::new(Weight::Blocker, &operation, obstacle.text.clone());
-            let subject = obstacle.text.split('`').nth(1).unwrap_or_default();
             let choices = obstacle.choices.iter();
             let choices = choices.map(|one| Choice { label: one.label.clone(), line: one.line.clone() });
             Decision {
-                id: decision::slug(&format!("{operation} {subject}")),
+                id: obstacle.id.clone(),
                 choices: choices.collect(),
                 lines: lines.clone(),
                 ..decision.at_spans(obstacle.spans, self.sources)

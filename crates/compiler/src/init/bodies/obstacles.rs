@@ -10,6 +10,8 @@ use crate::init::fields::{FieldPath, same_kind};
 /// A difference that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::init) struct Obstacle {
+    /// Id of its decision, once the shape is complete.
+    pub id: String,
     /// The difference.
     pub text: String,
     /// Its places in the documents, by side.
