@@ -14,6 +14,7 @@ mod capture;
 mod check;
 mod client;
 mod completions;
+mod decide;
 #[cfg(feature = "sandbox")]
 mod demo;
 mod diff;
@@ -65,6 +66,8 @@ enum Verb {
     Client(client::ClientArgs),
     /// Print shell completions
     Completions(completions::CompletionsArgs),
+    /// Go through the open decisions of a drafted pack
+    Decide(decide::DecideArgs),
     /// Show differences found by the dual run: report, export
     Diff(diff::DiffArgs),
     /// Manage waiting events: list, retry, drop
@@ -116,6 +119,7 @@ pub fn main() -> ExitCode {
         Verb::Check(args) => exit_code(check::run(&args)),
         Verb::Client(args) => client::run(args),
         Verb::Completions(args) => completions::run(&args),
+        Verb::Decide(args) => decide::run(&args),
         Verb::Diff(args) => diff::run(args),
         Verb::Events(args) => events::run(args),
         Verb::Explain(args) => exit_code(explain::run(&args)),
