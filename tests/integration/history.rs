@@ -267,12 +267,13 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 24] = [
+const READING: [&str; 25] = [
     "archive-status",
     "brownout-list",
     "check",
     "client-list",
     "completions",
+    "decide",
     "demo",
     "diff-export",
     "diff-report",

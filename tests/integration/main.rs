@@ -13,6 +13,7 @@ mod config_mistakes;
 mod contract_differences;
 mod contract_walk;
 mod credentials;
+mod decide;
 mod declared_headers;
 mod demo_lines;
 mod deploy_files;
