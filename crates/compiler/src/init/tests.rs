@@ -819,6 +819,24 @@ fn an_operation_with_obstacles_has_lines_that_are_ready_to_be_pasted() {
     let pasted = super::draft("t", &sides, &own, &BTreeSet::new(), &mut |_| ()).expect("it drafts");
     assert!(!pasted.compiled.findings.has_errors());
     assert_eq!(pasted.counts.refused, 0, "{file}\n{:?}", pasted.decisions);
+    // The chosen lines make the same operation part of the draft, and leave no decision.
+    for at in [0, usize::MAX] {
+        let line = |one: &&Decision| {
+            let last = one.choices.len() - 1;
+            format!("{}: {}", one.id, one.choices[at.min(last)].line)
+        };
+        let lines: Vec<String> = blockers.iter().map(line).collect();
+        let decided = drafted(&old, &new, &lines.iter().map(String::as_str).collect::<Vec<_>>());
+        assert_eq!((decided.counts.refused, decided.faults.len()), (0, 0), "{lines:?}\n{:?}", decided.faults);
+        assert!(decided.decisions.iter().all(|one| one.weight > Weight::Proposal), "{:?}", decided.decisions);
+        let shapes = self::file(&decided, "shapes.map.yaml");
+        assert_eq!(shapes.contains("      total: sum\n"), at > 0, "{shapes}");
+        assert_eq!(shapes.contains("total: 1"), at == 0, "{shapes}");
+    }
+    // A line that does not compile refuses the operation again, with the reason.
+    let wrong = drafted(&old, &new, &["note-total: rename: {total: nowhere}"]);
+    assert!(wrong.faults["GET /note"].contains("nowhere"), "{:?}", wrong.faults);
+    assert_eq!(wrong.counts.refused, 1);
 }
 
 #[test]
