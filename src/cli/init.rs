@@ -49,8 +49,8 @@ enum InitFormat {
 /// decisions.
 pub(super) const BASE: &str = ".init";
 /// The decisions in the order in which they were made, one a line: `ID` accepts a proposal, `ID: LINE`
-/// resolves a difference, `OPERATION: refuse TEXT` refuses an operation. A line that starts with `+ ` belongs
-/// to the decision above it.
+/// resolves a difference, `ID: refuse OPERATION: TEXT` refuses an operation. A line that starts with
+/// `+ ` belongs to the decision above it.
 const ACCEPTED: &str = ".init/accepted";
 /// The mapping file with the operations that a person has refused.
 const REFUSED: &str = "refused.map.yaml";
@@ -117,7 +117,8 @@ pub(super) fn draft_pack(
 /// Renders the mapping file with the operations that a person has refused.
 fn refusals(accepted: &BTreeSet<String>, side: &str) -> Option<(String, String)> {
     let (mut reasons, mut routes) = (String::new(), String::new());
-    for (operation, text) in accepted.iter().filter_map(|line| line.split_once(": refuse ")) {
+    let lines = accepted.iter().filter_map(|line| line.split_once(": refuse ")?.1.split_once(": "));
+    for (operation, text) in lines {
         let letters =
             operation.chars().map(|c| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '_' });
         let name: String = format!("refused_{}", letters.collect::<String>());

@@ -113,7 +113,9 @@ impl DecideSession {
             Answer::Accept => question.ids.clone(),
             Answer::Line(line) => question.ids.iter().map(|id| format!("{id}: {line}")).collect(),
             Answer::Refuse(text) => {
-                question.operations.iter().map(|operation| format!("{operation}: refuse {text}")).collect()
+                let id = &question.ids[0];
+                let line = |operation: &String| format!("{id}: refuse {operation}: {text}");
+                question.operations.iter().map(line).collect()
             }
             Answer::Skip => return Ok(None),
         };
