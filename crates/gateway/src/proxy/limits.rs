@@ -131,7 +131,7 @@ impl Default for BodyLimits {
 impl Default for UpstreamLimits {
     fn default() -> UpstreamLimits {
         UpstreamLimits {
-            connect_timeout: Duration::from_secs(1),
+            connect_timeout: Duration::from_millis(3_500),
             response_timeout: Duration::from_secs(15),
             forwarded_idle_timeout: Duration::from_secs(60),
             gone_after: Duration::from_secs(60),
