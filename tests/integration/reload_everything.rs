@@ -145,7 +145,12 @@ async fn all_but_a_short_list_is_taken_up_while_it_runs() {
     assert_eq!(exchange(running.clients, long).await.expect("an answer").status, 414);
     assert!(running.reloaded(true).await.contains("DEBUG"), "there is more in the log now");
 
-    replace(&file, &[(", format: json", ""), (&format!("sqlite:{at}/other.db"), &store)]);
+    let undone = [
+        (", format: json", ""),
+        (&format!("sqlite:{at}/other.db"), &store),
+        ("C2FVsBQIhrscChlQIMV+b5sSYspob7oD", "MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"),
+    ];
+    replace(&file, &undone);
     running.reloaded(false).await;
     assert_eq!(running.metric("switchback_restart_pending").await, "0");
 
