@@ -12,7 +12,7 @@ fn comments_fit_into_110_columns() {
 
 #[test]
 fn errors_have_types_outside_the_command_line() {
-    // The drafts of `init` return a sentence for the draft's comment.
+    // The drafts of `init` return a sentence for a decision, which a person reads.
     check("results", 1, |source| {
         let is_allowed = source.package == "switchback" && source.room() == "cli";
         let code: String = source.code.split_whitespace().collect();

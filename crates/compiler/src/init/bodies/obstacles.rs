@@ -2,6 +2,7 @@
 //! that a person has to confirm or replace, so that the lines of the whole operation are ready to be
 //! edited. An operation with an obstacle is not served.
 
+use super::Drafted;
 use super::spelled::{one_line, path, place, quote};
 use crate::contract::{Field, TypeIn, Types, sample};
 use crate::diagnostic::Span;
@@ -56,7 +57,7 @@ pub(super) struct OneSided<'t> {
 impl OneSided<'_> {
     /// Returns the choices for a member that the served side always has, in answers: a constant, or
     /// a member of the other side.
-    pub(super) fn built(&self, side: usize, names: [&str; 2]) -> Result<Vec<DraftChoice>, String> {
+    pub(super) fn built(&self, side: usize, names: [&str; 2]) -> Drafted<Vec<DraftChoice>> {
         let name = place(self.at)?;
         let mut all = vec![DraftChoice::only(
             "always this value",
@@ -69,7 +70,7 @@ impl OneSided<'_> {
     }
 
     /// Returns the choices for a member that clients send and the other side does not know.
-    pub(super) fn sent(&self, names: [&str; 2]) -> Result<Vec<DraftChoice>, String> {
+    pub(super) fn sent(&self, names: [&str; 2]) -> Drafted<Vec<DraftChoice>> {
         let name = place(self.at)?;
         let mut all = vec![
             DraftChoice::only("refuse calls that send it", names[0], &name, "{refuse: todo}"),
