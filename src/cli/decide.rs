@@ -55,8 +55,14 @@ pub fn run(args: &DecideArgs) -> ExitCode {
     let done = DecideSession::open(&args.folder).and_then(|mut session| match &args.answers {
         Some(file) => apply_file(&mut session, file),
         None if args.undo => undo(&mut session),
-        None if args.json => Ok(println!("{:#}", to_json(&session))),
-        None if args.list => Ok(print!("{}", to_text(&session))),
+        None if args.json => {
+            println!("{:#}", to_json(&session));
+            Ok(())
+        }
+        None if args.list => {
+            print!("{}", to_text(&session));
+            Ok(())
+        }
         None => terminal::ask(&mut session),
     });
     match done {
@@ -95,7 +101,7 @@ fn apply_line(session: &mut DecideSession, line: &str) -> Result<String, Session
             return Ok(format!("{id}: decided before"));
         }
         let near = did_you_mean(id, open.iter().flat_map(|question| &question.ids));
-        let near = near.map_or_else(|| "see `--list`".to_owned(), |near| near);
+        let near = near.unwrap_or_else(|| "see `--list`".to_owned());
         return Err(SessionError::Usage(format!("`{id}` is no open decision: {near}")));
     };
     let answer = question.parse(text).map_err(SessionError::Usage)?;

@@ -129,7 +129,7 @@ impl DecideSession {
             return Err(SessionError::Findings(why));
         }
         let is_same = |one: &Question| one.group.text == question.group.text && one.ids == question.ids;
-        if questions(&draft).iter().any(|one| is_same(one)) {
+        if questions(&draft).iter().any(is_same) {
             let why = format!("the answer does not resolve `{}` and is taken back", question.ids[0]);
             return Err(SessionError::Findings(why));
         }
