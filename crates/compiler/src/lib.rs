@@ -10,5 +10,6 @@
 pub mod contract;
 pub mod diagnostic;
 pub mod init;
+pub mod learn;
 pub mod mapping;
 pub mod yaml;
