@@ -23,6 +23,7 @@ mod explain;
 mod export;
 mod init;
 mod key;
+mod learn;
 mod man;
 mod pack;
 mod phase;
@@ -78,6 +79,8 @@ enum Verb {
     Init(init::InitArgs),
     /// Manage the encryption key of the store: generate, rotate
     Key(key::KeyArgs),
+    /// Report which members of two versions correspond, from recorded traffic of both
+    Learn(learn::LearnArgs),
     /// Write manual pages
     Man(man::ManArgs),
     /// Export the built-in pack
@@ -125,6 +128,7 @@ pub fn main() -> ExitCode {
         Verb::Explain(args) => exit_code(explain::run(&args)),
         Verb::Init(args) => init::run(&args),
         Verb::Key(args) => key::run(args),
+        Verb::Learn(args) => exit_code(learn::run(&args)),
         Verb::Man(args) => man::run(&args),
         Verb::Pack(args) => exit_code(export::run(&args)),
         Verb::Phase(args) => phase::run(args),

@@ -34,7 +34,12 @@ pub enum FrontError {
 impl Fronts {
     /// Uses the convention: the side's name is a path segment, followed by the operation's path.
     pub fn from_pack(pack: &Pack) -> Fronts {
-        Fronts { names: pack.sides.each_ref().map(|side| side.name.clone()), stated: Vec::new() }
+        Fronts::new(pack.sides.each_ref().map(|side| side.name.clone()))
+    }
+
+    /// Uses the convention for sides with these names.
+    pub fn new(names: [String; 2]) -> Fronts {
+        Fronts { names, stated: Vec::new() }
     }
 
     /// Adds `PREFIX=SIDE`, such as `https://old.example/api=v1` or `/api=v1`. Once a prefix is

@@ -267,13 +267,14 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 25] = [
+const READING: [&str; 26] = [
     "archive-status",
     "brownout-list",
     "check",
     "client-list",
     "completions",
     "decide",
+    "learn",
     "demo",
     "diff-export",
     "diff-report",

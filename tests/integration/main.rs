@@ -45,6 +45,7 @@ mod ingress_fronts;
 mod init_cli;
 mod init_served;
 mod jobs;
+mod learned_traffic;
 mod lens_laws;
 mod local_cluster;
 mod manual;
