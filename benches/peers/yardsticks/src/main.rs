@@ -1,15 +1,15 @@
 //! The program that measures Switchback against its peers; `benches/peers/run` builds and calls it.
 //!
 //! - `pass.rs`, `value.rs`: our yardsticks on hyper, forwarding and translating with
-//! `serde_json::Value`; `proxy.rs` has their common parts.
+//!   `serde_json::Value`; `proxy.rs` has their common parts.
 //! - `fixture.rs`, `bodies.rs`: the upstream of all peers, and its answers.
 //! - `tls.rs`, `secure.rs`, `relay.rs`: certificates, the fixture behind TLS, and a slower path to
-//! it.
+//!   it.
 //! - `candidate.rs`: upstreams that a shadow should not wait for.
 //! - `load.rs`, `wire.rs`: the load generator, and the detection of message ends in both it and the
-//! fixture.
+//!   fixture.
 //! - `bench/`: starts the peers, checks that they agree, measures them in rotation and writes the
-//! tables.
+//!   tables.
 
 mod bench;
 mod bodies;
