@@ -81,8 +81,8 @@ impl Process {
         Cpu { threads }
     }
 
-    /// Returns a line of `/proc/PID/status` in bytes, summed over all processes: `VmRSS` and
-    /// `RssAnon` for now, `VmHWM` for the peak of the former.
+    /// Returns a line of `/proc/PID/status` in bytes, summed over all processes:
+    /// `VmRSS` (resident), `RssAnon` (anonymous) or `VmHWM` (peak of resident memory).
     pub fn memory(&self, line: &str) -> u64 {
         let of = |pid: u32| {
             let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
