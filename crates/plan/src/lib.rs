@@ -84,8 +84,8 @@ pub use report::{
     ShapeReport, SideReport, report,
 };
 pub use route::{
-    BodyExpected, Harvest, Instead, Operation, Pair, Response, ResponseBody, Route, RouteId, RouteKind,
-    Verdict,
+    BodyExpected, ErrorPlan, Harvest, Instead, Operation, Pair, Response, ResponseBody, Route, RouteId,
+    RouteKind, Verdict,
 };
 pub use side::{HostId, PerSide, SideId};
 pub use step::{

@@ -3,10 +3,10 @@
 
 use super::{
     Answer, Beyond, Block, BodyPlan, CallHead, Check, CheckElse, Choice, Close, CloseFrom, Column, Decision,
-    Direction, Each, EachOf, Effect, Emit, End, Expr, HeaderRule, Keep, Location, Member, MemberAction,
-    ObjectOp, OnFail, Others, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Poll, Predicate, QueryFrom,
-    ReadBack, Recall, Refusal, Response, ResponseBody, Route, RouteKind, Segment, Selection, Serve, SideId,
-    StepAction, StepCall, Take, ValueOp,
+    Direction, Each, EachOf, Effect, Emit, End, ErrorPlan, Expr, HeaderRule, Keep, Location, Member,
+    MemberAction, ObjectOp, OnFail, Others, Overlay, Pack, PageOf, Pages, Pair, Path, PathPart, Poll,
+    Predicate, QueryFrom, ReadBack, Recall, Refusal, Response, ResponseBody, Route, RouteKind, Segment,
+    Selection, Serve, SideId, StepAction, StepCall, Take, ValueOp,
 };
 use crate::AfterDate;
 use std::collections::BTreeSet;
@@ -150,7 +150,9 @@ impl Reads<'_> {
         for Response { from: _, to: _, headers, body } in responses {
             self.headers(headers);
             match body {
-                ResponseBody::Plan(body) | ResponseBody::Error(body) => self.body(body),
+                ResponseBody::Plan(body) | ResponseBody::Error(ErrorPlan { body, declared: _ }) => {
+                    self.body(body)
+                }
                 ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Undescribed => {}
             }
         }

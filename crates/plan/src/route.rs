@@ -1,6 +1,7 @@
 //! Routes: the way in which one operation of the served side is answered.
 
 use super::body::{BodyPlan, Class};
+use super::form::Form;
 use super::format::{BodyFormat, MediaTypes};
 use super::head::{CallHead, Effect, HeaderRule, QueryRefusal, StatusFrom, StatusTo};
 use super::loss::{Loss, Note};
@@ -220,7 +221,23 @@ pub enum ResponseBody {
     Undescribed,
     /// Translates an error of the other side with this plan if it is JSON of the right form.
     /// Otherwise replaces it by an error in the pack's style with the gateway's own text.
-    Error(BodyPlan),
+    Error(ErrorPlan),
+}
+
+/// The translation of an error of the other side.
+#[derive(Debug)]
+pub struct ErrorPlan {
+    /// The translation of the body.
+    pub body: BodyPlan,
+    /// The form of errors with this status in the served contract, if it admits a body that tells
+    /// clients nothing, such as `{}` or a number. A body of this form passes nevertheless.
+    pub declared: Option<Arc<Form>>,
+}
+
+impl From<BodyPlan> for ErrorPlan {
+    fn from(body: BodyPlan) -> ErrorPlan {
+        ErrorPlan { body, declared: None }
+    }
 }
 
 /// The degree to which an operation of the served side is preserved.

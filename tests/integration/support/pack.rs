@@ -195,7 +195,9 @@ fn call(
 fn pair(call: CallHead, request: Option<BodyPlan>, answer: ResponseBody) -> RouteKind {
     let response = |from, body| Response { from, to: StatusTo::Same, headers: Vec::new(), body };
     let mut responses = vec![response(StatusFrom::Class(2), answer)];
-    responses.extend([3, 4, 5].map(|class| response(StatusFrom::Class(class), ResponseBody::Error(keep()))));
+    responses.extend(
+        [3, 4, 5].map(|class| response(StatusFrom::Class(class), ResponseBody::Error(keep().into()))),
+    );
     RouteKind::Pair(Box::new(Pair { refused: Vec::new(), constants: Vec::new(), call, request, responses }))
 }
 

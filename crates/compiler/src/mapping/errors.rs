@@ -111,7 +111,7 @@ pub(super) fn warn_foreign_errors(
     for served in [SideId::OLD, SideId::NEW] {
         let declared = manifest.errors.type_name(served.other().place());
         let is_reworded = |response: &Response| match &response.body {
-            ResponseBody::Error(plan) => matches!(plan.op, ValueOp::Constant(_)),
+            ResponseBody::Error(plan) => matches!(plan.body.op, ValueOp::Constant(_)),
             _ => false,
         };
         let of_route = |route: &Route| match &route.kind {

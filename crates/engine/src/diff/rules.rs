@@ -319,7 +319,7 @@ impl Ground<'_> {
                             Arc::default()
                         }
                         ResponseBody::Plan(plan) => Arc::new(self.success(&plan.op, route)),
-                        ResponseBody::Error(plan) => self.error(&plan.op, route),
+                        ResponseBody::Error(plan) => self.error(&plan.body.op, route),
                     };
                     add(&mut answers, statuses, node);
                 }

@@ -10,7 +10,7 @@ use super::turn::{Failed, Reply};
 use super::value::constant;
 use http::HeaderMap;
 use switchback_json::{Limits, Value};
-use switchback_plan::{FailurePlace, FailureRule, FailureTest, Pack, SideId, ValueOp};
+use switchback_plan::{FailurePlace, FailureRule, FailureTest, Form, Pack, SideId, ValueOp};
 
 /// The client's answer to an error of the other side.
 #[derive(Debug)]
@@ -21,45 +21,60 @@ pub struct ErrorAnswer {
     pub foreign: Option<String>,
 }
 
-/// Returns the answer to an error of the other side: its body translated by `op` if the result
-/// conforms to the served contract, otherwise the gateway's text for the status. Returns an error
-/// for a 401 that did not originate from the service itself: an intermediary
-/// rejected the gateway's credentials, which does not concern the client's.
-pub fn error_answer(
-    pack: &Pack,
-    served: SideId,
-    op: &ValueOp,
-    settings: &Settings,
-    language: usize,
-    limits: &Limits,
-    reply: &Reply,
-) -> Result<ErrorAnswer, Failed> {
-    let mut out = Vec::new();
-    let translated = document(op, &reply.body, &Env::new(settings), limits, &mut out);
-    let form = pack.errors[served].form.as_ref();
-    let says_something = |json: &[u8]| {
-        let value = Value::parse(json, &Limits::UNLIMITED);
-        value.is_ok_and(|value| {
-            // An empty object would contain no error for the client.
-            let is_something = match &value {
+/// Translates errors of the other side for clients of one side.
+#[derive(Debug, Clone, Copy)]
+pub struct ErrorTranslator<'p> {
+    /// The pack.
+    pub pack: &'p Pack,
+    /// The side of the clients.
+    pub served: SideId,
+    /// The settings of the pack.
+    pub settings: &'p Settings,
+    /// The language of the client, as an index into those of the pack.
+    pub language: usize,
+    /// The limits for the body of the error.
+    pub limits: &'p Limits,
+}
+
+impl ErrorTranslator<'_> {
+    /// Returns the answer to an error: its body translated by `op` if the result conforms to the
+    /// served contract, otherwise the gateway's text for the status. `declared` is the form of
+    /// bodies that pass although they tell clients nothing (see [`switchback_plan::ErrorPlan`]).
+    ///
+    /// # Errors
+    ///
+    /// For a 401 that did not originate from the service itself: an intermediary rejected the
+    /// gateway's credentials, which does not concern the client's.
+    pub fn answer(
+        &self,
+        op: &ValueOp,
+        declared: Option<&Form>,
+        reply: &Reply,
+    ) -> Result<ErrorAnswer, Failed> {
+        let mut out = Vec::new();
+        let translated = document(op, &reply.body, &Env::new(self.settings), self.limits, &mut out);
+        let style = &self.pack.errors[self.served];
+        let is_error = |value: &Value| {
+            let is_something = match value {
                 Value::Object(members) => !members.is_empty(),
                 Value::Array(elements) => !elements.is_empty(),
                 _ => false,
             };
-            is_something && form.is_none_or(|form| form::fits(&value, form))
-        })
-    };
-    if translated.is_ok() && says_something(&out) {
-        return Ok(ErrorAnswer { body: out, foreign: None });
+            is_something && style.form.as_ref().is_none_or(|form| form::fits(value, form))
+        };
+        let passes = |value: &Value| is_error(value) || declared.is_some_and(|form| form::fits(value, form));
+        if translated.is_ok() && Value::parse(&out, &Limits::UNLIMITED).is_ok_and(|value| passes(&value)) {
+            return Ok(ErrorAnswer { body: out, foreign: None });
+        }
+        let foreign = foreign_error(reply.status, &reply.headers, &reply.body);
+        let is_of_another = is_of_another(reply);
+        if is_of_another && reply.status == 401 {
+            return Err(Failed::broken(foreign));
+        }
+        let kind = if is_of_another { kind_of_foreign(reply.status) } else { kind_of_status(reply.status) };
+        let (_, text) = gateway_error(self.pack, self.served, kind, self.language);
+        Ok(ErrorAnswer { body: style.body(kind, reply.status, &text), foreign: Some(foreign) })
     }
-    let foreign = foreign_error(reply.status, &reply.headers, &reply.body);
-    let is_of_another = is_of_another(reply);
-    if is_of_another && reply.status == 401 {
-        return Err(Failed::broken(foreign));
-    }
-    let kind = if is_of_another { kind_of_foreign(reply.status) } else { kind_of_status(reply.status) };
-    let (_, text) = gateway_error(pack, served, kind, language);
-    Ok(ErrorAnswer { body: pack.errors[served].body(kind, reply.status, &text), foreign: Some(foreign) })
 }
 
 /// Returns the gateway error whose text fits best for a status of the pack or of the service.

@@ -51,7 +51,7 @@ pub use coverage::{Mark, Reach, ends};
 pub use difference::{Difference, Place};
 pub use document::{Env, document};
 pub use error::{Cause, TranslateError, kind_name};
-pub use failure::{ErrorAnswer, error_answer, failure_status};
+pub use failure::{ErrorAnswer, ErrorTranslator, failure_status};
 pub use fault::{Fault, FaultKind, Sender};
 pub use head::PairHeads;
 pub use language::negotiate;

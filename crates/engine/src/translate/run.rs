@@ -10,7 +10,7 @@ use super::archive::Looking;
 use super::blocks::block_at;
 use super::context::Context;
 use super::coverage::Mark;
-use super::failure::{ErrorAnswer, error_answer, failure_status};
+use super::failure::{ErrorAnswer, ErrorTranslator, failure_status};
 use super::fault::{Fault, FaultKind, Stop};
 use super::gather::{Fanned, Paged};
 use super::head::{self};
@@ -477,9 +477,20 @@ impl Run {
         refused(&self.pack, self.request.language, refusal, wrote)
     }
 
-    fn error_answer(&self, op: &plan::ValueOp, reply: &Reply) -> Result<ErrorAnswer, Failed> {
-        let (served, language) = (self.direction, self.request.language);
-        error_answer(&self.pack, served, op, &self.settings, language, &self.limits, reply)
+    fn error_answer(
+        &self,
+        op: &plan::ValueOp,
+        declared: Option<&plan::Form>,
+        reply: &Reply,
+    ) -> Result<ErrorAnswer, Failed> {
+        let translator = ErrorTranslator {
+            pack: &self.pack,
+            served: self.direction,
+            settings: &self.settings,
+            language: self.request.language,
+            limits: &self.limits,
+        };
+        translator.answer(op, declared, reply)
     }
 
     fn scope<'s>(&'s self, context: &'s Context) -> Scope<'s> {

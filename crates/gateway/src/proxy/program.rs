@@ -18,7 +18,7 @@ use switchback_engine::translate::Settings;
 use switchback_engine::translate::stream::{self, Values};
 use switchback_plan::router::Router;
 use switchback_plan::{
-    Credential, Pack, PerSide, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp,
+    Credential, ErrorPlan, Pack, PerSide, ResponseBody, Route, RouteId, RouteKind, Side, SideId, ValueOp,
 };
 
 /// The program of new requests.
@@ -297,7 +297,9 @@ fn call_headers(credential: &Credential) -> HeaderMap {
 fn transcoders(route: &Route) -> Vec<Arc<stream::Program>> {
     let RouteKind::Pair(pair) = &route.kind else { return Vec::new() };
     let op = |body: &ResponseBody| match body {
-        ResponseBody::Plan(plan) | ResponseBody::Error(plan) => stream::Program::of(plan),
+        ResponseBody::Plan(plan) | ResponseBody::Error(ErrorPlan { body: plan, .. }) => {
+            stream::Program::of(plan)
+        }
         ResponseBody::Empty | ResponseBody::Opaque(_) | ResponseBody::Undescribed => {
             stream::Program::compile(&ValueOp::Keep)
         }

@@ -3,13 +3,16 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{self, Narrowing, Operation, StatusPattern, Type, TypeKind, assignable, compare};
+use crate::contract::{
+    self, Narrowing, Operation, StatusPattern, Type, TypeKind, Types, assignable, compare,
+};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{PairDecl, Spanned, StatusWord};
-use crate::mapping::errors;
+use crate::mapping::{errors, form};
 use std::sync::Arc;
 use switchback_plan::{
-    BodyPlan, Class, MediaTypes, Message, Response, ResponseBody, Root, SideId, StatusFrom, StatusTo, ValueOp,
+    BodyPlan, Class, ErrorPlan, Form, MediaTypes, Message, Response, ResponseBody, Root, SideId, StatusFrom,
+    StatusTo, ValueOp,
 };
 
 /// Response to an unlisted redirect, which a client of a translated API could not follow.
@@ -72,6 +75,7 @@ impl<'a> RouteCheck<'_, 'a> {
         if pair.sides.made {
             responses.extend(self.undescribed(called));
         }
+        responses.extend(self.quiet_errors(&responses));
         responses.push(self.error(StatusFrom::Class(3), StatusTo::Exact(BAD_GATEWAY)));
         responses.push(self.error(StatusFrom::Class(4), StatusTo::Same));
         responses.push(self.error(StatusFrom::Class(5), StatusTo::Same));
@@ -79,8 +83,42 @@ impl<'a> RouteCheck<'_, 'a> {
     }
 
     fn error(&self, from: StatusFrom, to: StatusTo) -> Response {
-        let body = ResponseBody::Error(self.env.errors.plans[self.serves].clone());
-        Response { from, to, headers: Vec::new(), body }
+        Response { from, to, headers: Vec::new(), body: self.error_body(from) }
+    }
+
+    fn error_body(&self, from: StatusFrom) -> ResponseBody {
+        let body = self.env.errors.plans[self.serves].clone();
+        ResponseBody::Error(ErrorPlan { body, declared: self.quiet_form(from) })
+    }
+
+    /// Returns rules for the errors that the served contract lists with a body that may tell
+    /// clients nothing. Such a body passes for these statuses alone.
+    fn quiet_errors(&self, known: &[Response]) -> Vec<Response> {
+        let listed = self.operation.responses.iter().filter_map(|own| match own.status {
+            StatusPattern::Exact(status @ 400..) => Some(StatusFrom::Exact(status)),
+            _ => None,
+        });
+        let is_new = |from: &StatusFrom| known.iter().all(|response| !covers(response.from, *from));
+        listed
+            .filter(|from| is_new(from) && self.quiet_form(*from).is_some())
+            .map(|from| self.error(from, StatusTo::Same))
+            .collect()
+    }
+
+    /// Returns the form of errors with a status in the served contract, if it admits a body that
+    /// tells clients nothing.
+    fn quiet_form(&self, from: StatusFrom) -> Option<Arc<Form>> {
+        let responses = &self.operation.responses;
+        let listed = match from {
+            StatusFrom::Exact(status) => self.operation.response(status),
+            StatusFrom::Class(class) => responses
+                .iter()
+                .find(|own| own.status == StatusPattern::Class(class))
+                .or_else(|| responses.iter().find(|own| own.status == StatusPattern::Default)),
+        };
+        let listed = listed.filter(|own| own.media.is_json())?;
+        let (ty, types) = (listed.body.as_ref()?, self.env.types(self.serves));
+        is_quiet(ty, types).then(|| form::form_of(ty, types))
     }
 
     /// Adds the lines for successes that neither contract lists.
@@ -176,7 +214,7 @@ impl<'a> RouteCheck<'_, 'a> {
             // A redirect consists of its `Location`.
             false if is_redirect(line.from) && pair.sides.made => ResponseBody::Undescribed,
             false if is_redirect(line.from) => ResponseBody::Empty,
-            false => ResponseBody::Error(self.env.errors.plans[self.serves].clone()),
+            false => self.error_body(line.from),
             true => {
                 let from = body_of(called, line.from);
                 let to = self.operation.response(line.to).and_then(|response| response.body.as_ref());
@@ -232,12 +270,13 @@ impl<'a> RouteCheck<'_, 'a> {
                 // Without a message in the body, the gateway supplies its own text.
                 None => (ValueOp::Constant(b"null"[..].into()), "the error has no form on this side"),
             };
-            let plan = BodyPlan { op, root: Root::ANY, class: Class::Pass, because: because.to_owned() };
+            let declared = matches!(op, ValueOp::Keep).then(|| self.quiet_form(from)).flatten();
+            let body = BodyPlan { op, root: Root::ANY, class: Class::Pass, because: because.to_owned() };
             responses.push(Response {
                 from,
                 to: StatusTo::Same,
                 headers: Vec::new(),
-                body: ResponseBody::Error(plan),
+                body: ResponseBody::Error(ErrorPlan { body, declared }),
             });
         }
         // Exact statuses take precedence over classes.
@@ -412,6 +451,19 @@ fn successes(operation: &Operation) -> impl Iterator<Item = u16> {
 }
 
 /// Returns the body type of a status; for a class, that of its first status with a body.
+/// Returns whether a type admits a value that tells clients nothing: an object or a list without
+/// elements, or a scalar.
+fn is_quiet(ty: &Type, types: &Types) -> bool {
+    match &types.resolve(ty).kind {
+        TypeKind::Object(object) => object.fields.iter().all(|field| !field.required),
+        TypeKind::Array(array) => array.min_items == 0,
+        TypeKind::Scalar(_) => true,
+        TypeKind::OneOf(alternatives) => alternatives.iter().any(|one| is_quiet(one, types)),
+        // A form does not determine the alternative, and would accept anything.
+        TypeKind::Choice(_) | TypeKind::Any | TypeKind::Named(_) | TypeKind::Null => false,
+    }
+}
+
 fn body_of(operation: &Operation, from: StatusFrom) -> Option<&Type> {
     match from {
         StatusFrom::Exact(status) => operation.response(status)?.body.as_ref(),

@@ -143,8 +143,9 @@ impl Run {
                 return Err(broken(redirect(reply.status, &reply.headers)).into());
             }
             ResponseBody::Error(plan) => {
-                let answer =
-                    self.error_answer(&plan.op, reply).map_err(|failed| no_reply(failed, &pair.call))?;
+                let answer = self
+                    .error_answer(&plan.body.op, plan.declared.as_deref(), reply)
+                    .map_err(|failed| no_reply(failed, &pair.call))?;
                 cause = answer.foreign;
                 Some(answer.body)
             }

@@ -558,7 +558,7 @@ impl Run {
         let fault = match failure {
             Failure::Replied(reply) if reply.status >= 400 => {
                 let direction = &self.pack.directions[self.direction];
-                match self.error_answer(&direction.error.op, &reply) {
+                match self.error_answer(&direction.error.op, None, &reply) {
                     Ok(ErrorAnswer { body, foreign }) => {
                         let cause = foreign.map(|foreign| call_label(&foreign, head));
                         return Ok(self.error(reply.status, headers, Some(body), cause));

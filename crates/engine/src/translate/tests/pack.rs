@@ -214,7 +214,7 @@ fn get() -> Route {
             from: StatusFrom::Class(4),
             to: StatusTo::Same,
             headers: Vec::new(),
-            body: ResponseBody::Error(plan(shape().emit("reason", "error", ValueOp::Keep).op())),
+            body: ResponseBody::Error(plan(shape().emit("reason", "error", ValueOp::Keep).op()).into()),
         },
     ];
     let mut call = head("GET", vec![literal("/items/"), PathPart::Variable(0)]);
@@ -402,7 +402,7 @@ fn send() -> Route {
                 from: StatusFrom::Class(5),
                 to: StatusTo::Same,
                 headers: Vec::new(),
-                body: ResponseBody::Error(plan(ValueOp::Keep)),
+                body: ResponseBody::Error(plan(ValueOp::Keep).into()),
             },
         ],
     };

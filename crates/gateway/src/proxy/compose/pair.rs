@@ -19,11 +19,11 @@ use http::{HeaderMap, HeaderValue, StatusCode, header};
 use std::sync::Arc;
 use switchback_engine::translate::stream::{Bounds, Transcoder};
 use switchback_engine::translate::{
-    self, Fault, FaultKind, Next, PairHeads, Reply, RequestHead, body_type, error_answer, foreign_success,
+    self, ErrorTranslator, Fault, FaultKind, Next, PairHeads, Reply, RequestHead, body_type, foreign_success,
     head, is_foreign_type, is_usable_redirect, redirect, unlisted_part,
 };
 use switchback_json as json;
-use switchback_plan::{BodyFormat, BodyPlan, Origin, Pair, ResponseBody, Route, RouteKind};
+use switchback_plan::{BodyFormat, ErrorPlan, Origin, Pair, ResponseBody, Route, RouteKind};
 
 /// Maximum bytes of an ignored body to read so that its connection can be reused.
 const DRAINED_BYTES_MAX: u64 = 256 * 1024;
@@ -246,7 +246,7 @@ impl Exchange<'_> {
     async fn error_words(
         &self,
         route: &Route,
-        plan: &BodyPlan,
+        plan: &ErrorPlan,
         parts: &http::response::Parts,
         body: Body,
     ) -> Result<Body, GatewayError> {
@@ -256,11 +256,17 @@ impl Exchange<'_> {
             }
             Bytes::new()
         });
-        let (pack, settings) = (self.request.context.program.pack(), self.request.context.program.settings());
+        let context = &self.request.context;
         let reply = Reply { status: parts.status.as_u16(), headers: parts.headers.clone(), body };
-        let (limits, language) = (switchback_json::Limits::DOCUMENT, self.request.context.language.0);
-        let served = self.request.front.serves;
-        let answer = error_answer(pack, served, &plan.op, settings, language, &limits, &reply)
+        let translator = ErrorTranslator {
+            pack: context.program.pack(),
+            served: self.request.front.serves,
+            settings: context.program.settings(),
+            language: context.language.0,
+            limits: &switchback_json::Limits::DOCUMENT,
+        };
+        let answer = translator
+            .answer(&plan.body.op, plan.declared.as_deref(), &reply)
             .map_err(|failed| foreign(&failed.detail, route))?;
         if let Some(detail) = answer.foreign {
             self.note(&format!("{detail} ({}:{})", route.origin.file, route.origin.line));
