@@ -89,7 +89,7 @@ fn place_of(span: Span, sources: &Sources) -> DocumentPlace {
 }
 
 /// Converts a text to an id: its letters and digits, with `-` between words.
-pub(super) fn slug(text: &str) -> String {
+pub(crate) fn slug(text: &str) -> String {
     let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
     let text: String = text.chars().map(word).collect();
     text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")

@@ -21,6 +21,7 @@ use crate::diagnostic::{Code, Findings, Severity, Sources};
 use crate::mapping::load::{PackFile, PackSource};
 use crate::mapping::{Compiled, Compiler};
 use bodies::{Bodies, DraftContext, Obstacle, RouteDraft};
+pub(crate) use decision::slug;
 pub use decision::{Choice, Decision, DecisionCase, DecisionGroup, DocumentPlace, Weight, files, group};
 use descriptions::Descriptions;
 use operations::{PairCandidate, Tier, candidates};
