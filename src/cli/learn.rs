@@ -13,8 +13,8 @@ use switchback_compiler::contract::{Contract, Documents, parse_contract};
 use switchback_compiler::diagnostic::{Findings, Sources};
 use switchback_compiler::init::SideDocument;
 use switchback_compiler::learn::{
-    Confidence, GuessWitness, Inference, Learned, TrafficCall, Witness, accept, to_json, to_markdown,
-    weigh_guesses,
+    Confidence, GuessWitness, Inference, Learned, RankedDecision, TrafficCall, Witness, accept,
+    rank_decisions, to_json, to_markdown, weigh_guesses,
 };
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::{self, MANIFEST, PackSource};
@@ -75,8 +75,8 @@ pub fn run(args: &LearnArgs) -> Result<ExitCode, ExitCode> {
         return Err(ExitCode::from(HAS_FINDINGS));
     };
     let learned = watch(args, contracts).map_err(failed)?;
-    let guesses = weigh(folder, &source, &learned);
-    report(folder, &learned, &guesses).map_err(failed)?;
+    let (guesses, decisions) = weigh(folder, &source, &learned);
+    report(folder, &learned, &guesses, &decisions).map_err(failed)?;
     if args.accept.is_empty() {
         return Ok(ExitCode::SUCCESS);
     }
@@ -104,9 +104,14 @@ fn watch(args: &LearnArgs, contracts: &[Contract; 2]) -> Result<Learned, String>
 }
 
 /// Writes the findings into the folder, and prints a summary.
-fn report(folder: &Path, learned: &Learned, guesses: &[GuessWitness]) -> Result<(), String> {
-    put(&folder.join("LEARNED.md"), &to_markdown(learned, guesses))?;
-    put(&folder.join("LEARNED.json"), &format!("{:#}\n", to_json(learned, guesses)))?;
+fn report(
+    folder: &Path,
+    learned: &Learned,
+    guesses: &[GuessWitness],
+    decisions: &[RankedDecision],
+) -> Result<(), String> {
+    put(&folder.join("LEARNED.md"), &to_markdown(learned, guesses, decisions))?;
+    put(&folder.join("LEARNED.json"), &format!("{:#}\n", to_json(learned, guesses, decisions)))?;
     let sure = learned.lines.iter().filter(|line| line.confidence == Confidence::Sure).count();
     let held = |holds: bool| guesses.iter().filter(|guess| guess.holds == Some(holds)).count();
     let idle = learned.operations.iter().filter(|one| one.calls == 0).count();
@@ -158,11 +163,14 @@ fn write_accepted(args: &LearnArgs, source: &PackSource, learned: &Learned) -> R
     Ok(if is_all { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) })
 }
 
-/// Returns the evidence for the guesses of the folder's draft, which the documents yield again.
-fn weigh(folder: &Path, source: &PackSource, learned: &Learned) -> Vec<GuessWitness> {
-    let Some(documents) = documents(source).filter(|_| folder.join(BASE).is_dir()) else { return Vec::new() };
-    let draft = draft_pack("pack", folder, &documents, &read_decided(folder), &mut |_| ());
-    draft.map_or_else(|_| Vec::new(), |draft| weigh_guesses(&draft.decisions, learned))
+/// Returns the traffic about the decisions of the folder's draft, which the documents yield again.
+fn weigh(folder: &Path, source: &PackSource, learned: &Learned) -> (Vec<GuessWitness>, Vec<RankedDecision>) {
+    let documents = documents(source).filter(|_| folder.join(BASE).is_dir());
+    let draft = documents.and_then(|documents| {
+        draft_pack("pack", folder, &documents, &read_decided(folder), &mut |_| ()).ok()
+    });
+    let decisions = draft.map_or_else(Vec::new, |draft| draft.decisions);
+    (weigh_guesses(&decisions, learned), rank_decisions(&decisions, learned))
 }
 
 /// Returns the documents of the pack's contracts.
@@ -214,7 +222,7 @@ fn draft_contracts(args: &LearnArgs) -> Result<ExitCode, String> {
     }
     let [old, new] = contracts.as_chunks::<2>().0.first().ok_or("two contracts were drafted")?.clone();
     let learned = watch(args, &[old, new])?;
-    report(&args.folder, &learned, &[])?;
+    report(&args.folder, &learned, &[], &[])?;
     println!("next: switchback init {} {folder}", paths.join(" "));
     Ok(ExitCode::SUCCESS)
 }
@@ -224,7 +232,7 @@ fn each_call(args: &LearnArgs, names: [String; 2], each: &mut dyn FnMut(&Traffic
     let mut fronts = Fronts::new(names);
     args.fronts.iter().try_for_each(|text| fronts.add(text)).map_err(|error| error.to_string())?;
     let mut progress = Progress::new();
-    let (mut entries, mut malformed) = (0_u64, 0_u64);
+    let (mut entries, mut malformed, mut foreign) = (0_u64, 0_u64, 0_u64);
     for archive in &args.archives {
         let file = File::open(archive).map_err(|error| in_file(archive, &error))?;
         let stem = archive.file_stem().map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
@@ -232,7 +240,11 @@ fn each_call(args: &LearnArgs, names: [String; 2], each: &mut dyn FnMut(&Traffic
             entries += 1;
             progress.show(format_args!("{entries} exchanges …"));
             match entry {
-                Ok(exchange) => calls(&exchange, &fronts, &stem, entries).iter().for_each(&mut *each),
+                Ok(exchange) => {
+                    let calls = calls(&exchange, &fronts, &stem, entries);
+                    foreign += u64::from(calls.is_empty());
+                    calls.iter().for_each(&mut *each);
+                }
                 Err(_) => malformed += 1,
             }
         });
@@ -240,7 +252,10 @@ fn each_call(args: &LearnArgs, names: [String; 2], each: &mut dyn FnMut(&Traffic
     }
     progress.end();
     if malformed > 0 {
-        eprintln!("{} could not be read", count_noun(malformed, "entry"));
+        eprintln!("entries that could not be read: {malformed}");
+    }
+    if foreign > 0 {
+        eprintln!("entries without an answer, or of no side: {foreign} of {entries}; --front states a side");
     }
     Ok(())
 }
@@ -252,7 +267,6 @@ fn calls(exchange: &Exchange, fronts: &Fronts, file: &str, number: u64) -> Vec<T
     let mut all = Vec::new();
     if let Some(mut call) = call(exchange, side, target) {
         call.client = Some(gateway.map_or(file, |known| &known.client).to_owned());
-        call.pair = gateway.is_some_and(|known| known.shadow.is_some()).then_some(number);
         // An answer that the gateway translated would confirm the pack by itself.
         let is_own = gateway.is_some_and(|known| Outcome::parse(&known.outcome) != Some(Outcome::Forwarded));
         call.answer = call.answer.filter(|_| !is_own);
@@ -260,9 +274,9 @@ fn calls(exchange: &Exchange, fronts: &Fronts, file: &str, number: u64) -> Vec<T
     }
     for made in gateway.into_iter().flat_map(|known| &known.calls) {
         let call = call(made, side.other(), made.request.url.clone());
-        let pair = gateway.is_some_and(|known| known.shadow.is_some()).then_some(number);
-        all.extend(call.map(|call| TrafficCall { pair, ..call }));
+        all.extend(call);
     }
+    all.iter_mut().for_each(|call| call.exchange = Some(number));
     all
 }
 
@@ -285,7 +299,7 @@ fn call(exchange: &Exchange, side: SideId, target: String) -> Option<TrafficCall
         status: response.status,
         answer: json(&response.body),
         client: None,
-        pair: None,
+        exchange: None,
     })
 }
 

@@ -1,6 +1,7 @@
 //! Writes accepted lines into the mapping files: into the shapes of their types, else into a new shape
 //! with the routes that use it. The result compiles; a line that prevents that is not written.
 
+use super::evidence::NULL_IS_ABSENT;
 use super::model::{Learned, LearnedLine};
 use crate::contract::{Contract, Object, Operation, Type, TypeKind, assignable};
 use crate::diagnostic::{Findings, Severity, Sources};
@@ -96,7 +97,7 @@ impl Writer<'_> {
         }
         for (types, lines) in without_shape {
             let text = self.new_shape(types, &lines)?;
-            files.insert(format!("learned-{}{MAPPING_SUFFIX}", super::model::slug(&types[0])), text);
+            files.insert(format!("learned-{}{MAPPING_SUFFIX}", crate::init::slug(&types[0])), text);
         }
         Ok(files)
     }
@@ -250,6 +251,10 @@ impl LearnedLine {
         let mut more = String::new();
         if let Some(conversion) = &self.conversion {
             more.push_str(&format!(", as: {conversion}"));
+            // Only some values were seen. Most conversions do not accept every other one.
+            if conversion != NULL_IS_ABSENT {
+                more.push_str(", else: error");
+            }
         }
         let defaults = [&a, &b].into_iter().zip(&self.defaults);
         let defaults: Vec<String> =
@@ -327,7 +332,14 @@ fn edit(text: &str, shape: &Node, line: &LearnedLine, sides: &[String; 2], edits
     let known = if line.is_copy { known.and_then(|copy| copy.get(&sides[0])) } else { known };
     if let Some((node, entries)) = known.and_then(|node| Some((node, node.as_map()?))) {
         if let Some((key, value)) = entries.iter().find(|(key, _)| is_place(&key.name, &old)) {
-            edits.push((key.span.start as usize..range(value).end, rendered));
+            let target = value.as_str().or_else(|| value.get(&sides[1]).and_then(Node::as_str));
+            let conversion = value.get("as").map(|how| &text[range(how)]);
+            let is_written = target.is_some_and(|target| is_place(target, &new))
+                && line.conversion.as_deref() == conversion;
+            // A line that states the same may state more, such as `shape:` or another `else:`.
+            if !is_written {
+                edits.push((key.span.start as usize..range(value).end, rendered));
+            }
         } else {
             edits.push(insertion(text, node, &rendered));
         }

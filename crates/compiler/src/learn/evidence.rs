@@ -10,7 +10,7 @@ pub const DISTINCT_MIN: usize = 5;
 /// order agree with a probability of one in two to the power of it.
 pub const BITS_MIN: f64 = 30.0;
 /// Minimum number of observations of any proposal.
-const SUPPORT_MIN: usize = 3;
+pub(super) const SUPPORT_MIN: usize = 3;
 /// Observations per row of a table for a sure line.
 const ROW_SUPPORT_MIN: usize = 3;
 /// Maximum number of places of a side that are compared with one another.
@@ -48,7 +48,7 @@ pub(super) struct SupportedPair {
 pub(super) struct Comparison {
     pub pairs: Vec<SupportedPair>,
     /// Members with the same name, and equal values throughout.
-    pub same: Vec<String>,
+    pub same: Vec<SupportedPair>,
     /// Members with the same name whose values are not related, with the number of objects.
     pub conflicts: Vec<(String, usize)>,
     /// Members of the old side with informative values that have no counterpart, or a table.
@@ -96,6 +96,8 @@ fn observations<'r>([old, new]: [&Column<'r>; 2]) -> Vec<Observation<'r>> {
     all
 }
 
+/// The conversion of a member that one side omits where the other one has null.
+pub(super) const NULL_IS_ABSENT: &str = "null_is_absent";
 /// Replaces lists that cannot be compared by element.
 const LIST: &str = "[…]";
 const NULL: &str = "null";
@@ -180,9 +182,9 @@ pub(super) fn evaluate(
     Some(Evidence { relation, supports, against, distinct, bits, null_is_absent, defaults, is_dense })
 }
 
-/// Returns the information of an agreement: the logarithm of the number of different orders of the
+/// Returns the information of an agreement in bits: the logarithm of the number of different orders of the
 /// values.
-fn information<'c>(counts: impl Iterator<Item = &'c usize>) -> f64 {
+pub(super) fn information<'c>(counts: impl Iterator<Item = &'c usize>) -> f64 {
     let orders = |count: usize| (1..=count).map(|n| (n as f64).log2()).sum::<f64>();
     let (all, within) = counts.fold((0, 0.0), |(all, within), count| (all + count, within + orders(*count)));
     orders(all) - within
@@ -211,7 +213,8 @@ pub(super) fn compare(pairs: &[[&Record; 2]], candidates: &[Candidate], sides: [
         match test(place, place) {
             Some(evidence) if evidence.against == 0 && is_same(&evidence) => {
                 explained.iter_mut().for_each(|explained| _ = explained.insert(place));
-                comparison.same.push((*place).to_owned());
+                let places = [place, place].map(|place| (*place).to_owned());
+                comparison.same.push(SupportedPair { places, evidence, rivals: Vec::new(), is_copy: false });
             }
             Some(evidence) if evidence.explains() => found.push(([place, place], evidence)),
             // An object with other members is described by them.
@@ -316,7 +319,7 @@ fn select(mut found: Vec<([&str; 2], Evidence)>, named: &BTreeSet<&str>, compari
     }
 }
 
-fn is_at_or_below(place: &str, outer: &str) -> bool {
+pub(super) fn is_at_or_below(place: &str, outer: &str) -> bool {
     place.strip_prefix(outer).is_some_and(|rest| rest.is_empty() || rest.starts_with(['.', '[']))
 }
 

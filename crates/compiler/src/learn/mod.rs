@@ -14,13 +14,14 @@ mod model;
 mod records;
 mod relation;
 mod report;
+mod sent;
 #[cfg(test)]
 mod tests;
 mod witness;
 
 pub use accept::{AcceptError, Acceptance, accept};
 pub use evidence::{BITS_MIN, DISTINCT_MIN};
-pub use guesses::{GuessWitness, weigh_guesses};
+pub use guesses::{GuessWitness, RankedDecision, rank_decisions, weigh_guesses};
 pub use infer::Inference;
 pub use model::{
     Confidence, Learned, LearnedJoin, LearnedLine, NameConflict, OperationLink, OperationUse, TrafficCall,

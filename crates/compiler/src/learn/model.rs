@@ -23,8 +23,18 @@ pub struct TrafficCall {
     pub answer: Option<Value>,
     /// The client; `None` for a call of the gateway, which no client counts for.
     pub client: Option<String>,
-    /// Number of the request that both versions answered, if this call belongs to one.
-    pub pair: Option<u64>,
+    /// Number of the recorded exchange, which the calls of the gateway for it share.
+    pub exchange: Option<u64>,
+}
+
+impl LearnedLine {
+    /// Returns whether the members have the same name and equal values, so that no line is necessary.
+    pub(super) fn is_same(&self) -> bool {
+        self.places[0] == self.places[1]
+            && self.conversion.is_none()
+            && self.defaults.iter().all(Option::is_none)
+            && self.against == 0
+    }
 }
 
 impl TrafficCall {
@@ -68,6 +78,8 @@ pub struct LearnedLine {
     pub bits: f64,
     /// Other explanations of the same values.
     pub rivals: Vec<String>,
+    /// For members of requests, the types of the answers that repeat their values.
+    pub through: Option<[String; 2]>,
     /// Strength of the evidence.
     pub confidence: Confidence,
 }
@@ -100,8 +112,8 @@ pub struct OperationUse {
     pub operation: String,
     /// Number of calls.
     pub calls: u64,
-    /// Number of different clients.
-    pub clients: usize,
+    /// The clients, by number.
+    pub clients: BTreeSet<usize>,
 }
 
 /// Two operations whose answers describe the same resources.
@@ -145,15 +157,8 @@ pub struct Learned {
     pub lines: Vec<LearnedLine>,
     /// Members of another answer.
     pub joins: Vec<LearnedJoin>,
-    /// Types and places of members with the same name and equal values.
-    pub same: BTreeSet<([String; 2], String)>,
+    /// Members with the same name and equal values.
+    pub same: Vec<LearnedLine>,
     /// Members with the same name and unrelated values.
     pub conflicts: Vec<NameConflict>,
-}
-
-/// Converts a text to an id: its letters and digits, with `-` between words.
-pub(super) fn slug(text: &str) -> String {
-    let word = |c: char| if c.is_ascii_alphanumeric() { c.to_ascii_lowercase() } else { '-' };
-    let text: String = text.chars().map(word).collect();
-    text.split('-').filter(|part| !part.is_empty()).collect::<Vec<_>>().join("-")
 }

@@ -11,24 +11,36 @@ pub(super) const RECORDS_MAX: usize = 500;
 const CELLS_MAX: usize = 300;
 /// Maximum depth of places.
 const DEPTH_MAX: usize = 5;
+/// Maximum number of elements kept of a list of objects.
+const ELEMENTS_MAX: usize = 100;
 /// Longer texts are replaced by their hash, which still allows them to be compared.
 const TEXT_MAX: usize = 512;
 
-/// An object of an answer.
+/// The start of a text that stands for a longer one.
+const HASHED: &str = "\"#";
+/// A part of a text or name that a recording masks.
+const MASK: &str = "***";
+
+/// Returns whether a text replaces another one: equal texts are equal, and no more is known of them.
+pub(super) fn is_opaque(text: &str) -> bool {
+    text.contains(MASK) || (text.starts_with(HASHED) && text.len() == HASHED.len() + 17)
+}
+
+/// An object of a message.
 #[derive(Debug)]
 pub(super) struct Record {
     /// By place: names joined by `.`, with `[*]` after the name of a list of objects.
     pub cells: BTreeMap<Arc<str>, Cell>,
     /// Values of the variables of the path.
     pub variables: Vec<String>,
-    /// The place in the answer to a request that both versions answered.
+    /// The place in the exchange that contains it.
     pub pair: Option<PairedPlace>,
 }
 
-/// A position in an answer to a request that both versions answered.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// A position in a message of an exchange.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct PairedPlace {
-    pub request: u64,
+    pub exchange: u64,
     pub position: usize,
     /// Number of objects in the list.
     pub length: usize,
@@ -104,7 +116,7 @@ pub(super) fn cells(value: &Value, names: &mut BTreeMap<String, Arc<str>>) -> BT
 fn visit(place: &str, value: &Value, depth: usize, found: &mut BTreeMap<String, Cell>) {
     if !place.is_empty() {
         let text = canonical(value);
-        let text = if text.len() > TEXT_MAX { format!("\"#{:016x}\"", hash(&text)) } else { text };
+        let text = if text.len() > TEXT_MAX { format!("{HASHED}{:016x}\"", hash(&text)) } else { text };
         found.insert(place.to_owned(), Cell::One(text.into()));
     }
     match value {
@@ -112,14 +124,16 @@ fn visit(place: &str, value: &Value, depth: usize, found: &mut BTreeMap<String, 
         Value::Object(members) => {
             for (name, member) in members.iter() {
                 let name = name.decode();
-                // A name that contains a separator has no place in this notation.
-                if !name.contains(['.', '[']) {
+                // A name that contains a separator has no place in this notation, and a masked one none
+                // in a contract.
+                if !name.contains(['.', '[']) && !name.contains(MASK) {
                     let inner = if place.is_empty() { name.into_owned() } else { format!("{place}.{name}") };
                     visit(&inner, member, depth + 1, found);
                 }
             }
         }
         Value::Array(items) => {
+            let items = &items[..items.len().min(ELEMENTS_MAX)];
             for (at, item) in items.iter().enumerate().filter(|(_, item)| item.as_object().is_some()) {
                 let mut inner = BTreeMap::new();
                 visit("", item, depth + 1, &mut inner);

@@ -1,7 +1,7 @@
 //! The relation between the values of two members: equal, converted, or one to one by a table. The
 //! conversions are those of the mapping language.
 
-use super::records::{canonical, quote};
+use super::records::{canonical, is_opaque, quote};
 use std::collections::BTreeMap;
 use switchback_json::raw;
 use switchback_json::{Limits, Value};
@@ -133,7 +133,7 @@ fn own(name: &str, arguments: String, sides: [&str; 2]) -> Option<Candidate> {
 fn derived(old: &str, new: &str, sides: [&str; 2]) -> Vec<Candidate> {
     let mut found = Vec::new();
     let [a, b] = [old, new].map(|text| text.trim_matches('"'));
-    if a.is_empty() || b.is_empty() {
+    if a.is_empty() || b.is_empty() || is_opaque(old) || is_opaque(new) {
         return found;
     }
     let around = |whole: &str, part: &str| {
@@ -265,7 +265,7 @@ fn table(pairs: &[(&str, &str)]) -> Option<Relation> {
     for (old, new) in pairs {
         *counts.entry((old, new)).or_default() += 1;
     }
-    let is_scalar = |text: &str| !text.starts_with(['{', '[']);
+    let is_scalar = |text: &str| !text.starts_with(['{', '[']) && !is_opaque(text);
     let [old, new]: [std::collections::BTreeSet<&str>; 2] =
         [counts.keys().map(|row| row.0).collect(), counts.keys().map(|row| row.1).collect()];
     let rows = counts.len();

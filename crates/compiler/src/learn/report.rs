@@ -1,13 +1,13 @@
 //! The findings as Markdown for people and as JSON for tools.
 
 use super::evidence::{BITS_MIN, DISTINCT_MIN};
-use super::guesses::GuessWitness;
+use super::guesses::{GuessWitness, RankedDecision};
 use super::model::{Confidence, Learned, LearnedLine};
 use serde_json::{Value as Serde, json};
 use std::fmt::Write as _;
 
-/// Renders the findings, and the evidence for the guesses of a draft, as Markdown.
-pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness]) -> String {
+/// Renders the findings, and the traffic about the decisions of a draft, as Markdown.
+pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness], decisions: &[RankedDecision]) -> String {
     let [old, new] = &learned.sides;
     let [a, b] = learned.calls;
     let mut text = format!(
@@ -17,10 +17,10 @@ pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness]) -> String {
     );
     let of = |confidence: Confidence| learned.lines.iter().filter(move |line| line.confidence == confidence);
     let sure = format!(
-        "At least {DISTINCT_MIN} different values, or every row of a table three times; {BITS_MIN} bits of information; no contradiction; no other explanation."
+        "At least {DISTINCT_MIN} different values, or every row of a table three times; {BITS_MIN} bits of information; no contradiction; no other explanation; types that are each other's best counterpart."
     );
     section(&mut text, "Sure", &sure, of(Confidence::Sure).map(|line| line_text(line, &learned.sides)));
-    let likely = "The values agree, but they are few, some contradict, or another explanation is as good.";
+    let likely = "The values agree, but they are few, some contradict, another explanation is as good, or another type is the better counterpart.";
     section(&mut text, "Likely", likely, of(Confidence::Likely).map(|line| line_text(line, &learned.sides)));
     let joins = learned.joins.iter().map(|join| {
         let conversion = join.conversion.as_ref().map_or_else(String::new, |how| format!(" as `{how}`"));
@@ -57,10 +57,22 @@ pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness]) -> String {
         )
     });
     section(&mut text, "Operations with the same resources", "The best counterpart of each.", links);
+    let decisions = decisions.iter().filter(|one| one.calls > 0).map(|one| {
+        let operations = match one.operations.as_slice() {
+            [only] => format!("`{only}`"),
+            several => format!("{} operations", several.len()),
+        };
+        let [calls, clients] = [count(one.calls, "call"), count(one.clients as u64, "client")];
+        format!("{calls}, {clients}: {operations}: {} ({})", one.text, one.ids.join(", "))
+    });
+    let about = "The open decisions of `DECISIONS.md` about operations with calls.";
+    section(&mut text, "Decisions by calls", about, decisions);
     let called = learned.operations.iter().filter(|one| one.calls > 0);
-    let called =
-        called.map(|one| format!("`{}`: {} calls, {} clients", one.operation, one.calls, one.clients));
-    section(&mut text, "Operations by calls", "Decide these first.", called);
+    let called = called.map(|one| {
+        let clients = count(one.clients.len() as u64, "client");
+        format!("`{}`: {}, {clients}", one.operation, count(one.calls, "call"))
+    });
+    section(&mut text, "Operations by calls", "Calls and different clients in this traffic.", called);
     let idle = learned.operations.iter().filter(|one| one.calls == 0);
     section(
         &mut text,
@@ -69,6 +81,10 @@ pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness]) -> String {
         idle.map(|one| format!("`{}`", one.operation)),
     );
     text
+}
+
+fn count(count: u64, noun: &str) -> String {
+    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn section(text: &mut String, title: &str, about: &str, lines: impl Iterator<Item = String>) {
@@ -92,14 +108,18 @@ fn line_text(line: &LearnedLine, sides: &[String; 2]) -> String {
         line.distinct,
         line.against
     );
+    if let Some([old, new]) = &line.through {
+        let answers = if old == new { format!("`{old}`") } else { format!("`{old}` and `{new}`") };
+        let _ = write!(text, "; a member of a request, whose values answers of {answers} repeat");
+    }
     if !line.rivals.is_empty() {
         let _ = write!(text, "; also {}", line.rivals.join(", "));
     }
     text
 }
 
-/// Renders the findings, and the evidence for the guesses of a draft, as JSON.
-pub fn to_json(learned: &Learned, guesses: &[GuessWitness]) -> Serde {
+/// Renders the findings, and the traffic about the decisions of a draft, as JSON.
+pub fn to_json(learned: &Learned, guesses: &[GuessWitness], decisions: &[RankedDecision]) -> Serde {
     let lines = learned.lines.iter().map(|line| {
         json!({
             "id": line.id,
@@ -115,6 +135,7 @@ pub fn to_json(learned: &Learned, guesses: &[GuessWitness]) -> Serde {
             "distinct": line.distinct,
             "bits": line.bits.round(),
             "rivals": line.rivals,
+            "through": line.through,
         })
     });
     let joins = learned.joins.iter().map(|join| {
@@ -132,10 +153,13 @@ pub fn to_json(learned: &Learned, guesses: &[GuessWitness]) -> Serde {
     let guesses = guesses
         .iter()
         .map(|one| json!({"id": one.id, "guess": one.guess, "holds": one.holds, "why": one.why}));
+    let decisions = decisions.iter().map(|one| {
+        json!({"ids": one.ids, "text": one.text, "operations": one.operations, "calls": one.calls, "clients": one.clients})
+    });
     let operations = learned
         .operations
         .iter()
-        .map(|one| json!({"operation": one.operation, "calls": one.calls, "clients": one.clients}));
+        .map(|one| json!({"operation": one.operation, "calls": one.calls, "clients": one.clients.len()}));
     let links = learned.links.iter().map(|link| {
         json!({"operations": link.operations, "keys": link.keys, "objects": link.objects, "agreement": link.agreement})
     });
@@ -143,7 +167,7 @@ pub fn to_json(learned: &Learned, guesses: &[GuessWitness]) -> Serde {
         .conflicts
         .iter()
         .map(|one| json!({"types": one.types, "place": one.place, "objects": one.objects}));
-    let same = learned.same.iter().map(|(types, place)| json!({"types": types, "place": place}));
+    let same = learned.same.iter().map(|one| json!({"types": one.types, "place": one.places[0]}));
     json!({
         "sides": learned.sides,
         "calls": learned.calls,
@@ -151,6 +175,7 @@ pub fn to_json(learned: &Learned, guesses: &[GuessWitness]) -> Serde {
         "lines": lines.collect::<Vec<_>>(),
         "joins": joins.collect::<Vec<_>>(),
         "guesses": guesses.collect::<Vec<_>>(),
+        "decisions": decisions.collect::<Vec<_>>(),
         "operations": operations.collect::<Vec<_>>(),
         "links": links.collect::<Vec<_>>(),
         "same": same.collect::<Vec<_>>(),

@@ -12,9 +12,16 @@ openapi: 3.1.0
 info: {title: t, version: '1'}
 paths:
   /books: {get: {responses: {'200': {description: ok, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Book'}}}}}}}}
-  /unused: {get: {responses: {'204': {description: ok}}}}
+  '/books/{id}':
+    parameters: [{name: id, in: path, required: true, schema: {type: integer}}]
+    get: {responses: {'200': {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/BookView'}}}}}}
+    put:
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/BookEdit'}}}}
+      responses: {'204': {description: ok}}
 components:
   schemas:
+    BookView: {type: object, properties: {id: {type: integer}, shelf: {type: string}, writer: {type: string}}}
+    BookEdit: {type: object, properties: {by: {type: string}, shelf: {type: string}}}
     Book:
       type: object
       required: [id]
@@ -36,6 +43,11 @@ openapi: 3.1.0
 info: {title: t, version: '2'}
 paths:
   /library/books: {get: {responses: {'200': {description: ok, content: {application/json: {schema: {type: array, items: {$ref: '#/components/schemas/Volume'}}}}}}}}
+  '/library/books/{key}':
+    parameters: [{name: key, in: path, required: true, schema: {type: string}}]
+    put:
+      requestBody: {content: {application/json: {schema: {$ref: '#/components/schemas/VolumeEdit'}}}}
+      responses: {'204': {description: ok}}
   '/owners/{id}':
     parameters: [{name: id, in: path, required: true, schema: {type: integer}}]
     get: {responses: {'200': {description: ok, content: {application/json: {schema: {$ref: '#/components/schemas/Owner'}}}}}}
@@ -56,6 +68,7 @@ components:
         lent: {type: string}
         code: {type: string}
         ownerId: {type: integer}
+    VolumeEdit: {type: object, properties: {author: {type: string}, ownerId: {type: integer}}}
     Owner: {type: object, properties: {id: {type: integer}, label: {type: string}}}
 ";
 
@@ -75,7 +88,7 @@ fn call(side: SideId, target: &str, answer: &str) -> TrafficCall {
         status: 200,
         answer: Some(Value::parse(answer.as_bytes(), &Limits::DOCUMENT).expect("JSON")),
         client: Some("app".to_owned()),
-        pair: None,
+        exchange: None,
     }
 }
 
@@ -129,10 +142,10 @@ fn values_of_the_same_resources_show_renames_conversions_and_tables() {
     assert_eq!(
         lines(&learned, Confidence::Sure),
         [
-            r#"bought: {v2: boughtAt, as: {date: {"v1": "epoch_second", "v2": "rfc3339"}}}"#,
-            "id: {v2: key, as: integer_to_string}",
-            r#"open: {v2: status, as: {table: {"0": "closed", "1": "open"}}}"#,
-            "price: {v2: cents, as: {scale: 100}}",
+            r#"bought: {v2: boughtAt, as: {date: {"v1": "epoch_second", "v2": "rfc3339"}}, else: error}"#,
+            "id: {v2: key, as: integer_to_string, else: error}",
+            r#"open: {v2: status, as: {table: {"0": "closed", "1": "open"}}, else: error}"#,
+            "price: {v2: cents, as: {scale: 100}, else: error}",
             "shelf: $.place.shelf",
             "writer: {v2: author, as: null_is_absent}",
         ]
@@ -154,11 +167,76 @@ fn operations_are_ranked_by_calls_and_paired_by_their_resources() {
     calls.push(TrafficCall { target: "/elsewhere".to_owned(), ..calls[0].clone() });
     let learned = learn(&calls);
     let ranked: Vec<(&str, u64, usize)> =
-        learned.operations.iter().map(|one| (&*one.operation, one.calls, one.clients)).collect();
-    assert_eq!(ranked, [("GET /books", 2, 2), ("GET /unused", 0, 0)]);
+        learned.operations.iter().map(|one| (&*one.operation, one.calls, one.clients.len())).collect();
+    assert_eq!(ranked, [("GET /books", 2, 2), ("GET /books/{id}", 0, 0), ("PUT /books/{id}", 0, 0)]);
     assert_eq!((learned.unknown, learned.calls), (1, [3, 10]));
     let [link] = learned.links.as_slice() else { panic!("one pair: {:?}", learned.links) };
     assert_eq!((&*link.operations[1], link.objects), ("GET /library/books", 40));
+}
+
+/// The writers of books through both versions: a member that the answers repeat.
+fn writes() -> Vec<TrafficCall> {
+    let wrote = |n: u32| n % 5 != 0;
+    let write = |(side, target, body): (SideId, String, String)| TrafficCall {
+        method: http::Method::PUT,
+        sent: Some(Value::parse(body.as_bytes(), &Limits::DOCUMENT).expect("JSON")),
+        status: 204,
+        answer: None,
+        ..call(side, &target, "null")
+    };
+    let old = (0..20).filter(|n| wrote(*n));
+    let old = old.map(|n| (SideId::OLD, format!("/books/{n}"), format!(r#"{{"by":"w{n}"}}"#)));
+    let new = (20..40).filter(|n| wrote(*n));
+    let new = new.map(|n| (SideId::NEW, format!("/library/books/{n}"), format!(r#"{{"author":"w{n}"}}"#)));
+    old.chain(new).map(write).collect()
+}
+
+#[test]
+fn members_of_requests_correspond_through_the_answers_that_repeat_them() {
+    let learned = learn(&[traffic(), writes()].concat());
+    let of_requests = |line: &&LearnedLine| line.through.is_some();
+    let found: Vec<&LearnedLine> = learned.lines.iter().filter(of_requests).collect();
+    let [line, shown] = found.as_slice() else { panic!("two lines: {found:?}") };
+    // An answer of the new side that shows a request of the old side is no pair of operations.
+    assert_eq!((&*shown.types[1], shown.confidence), ("Volume", Confidence::Likely));
+    assert_eq!(line.types, ["BookEdit", "VolumeEdit"]);
+    assert_eq!(line.render(&learned.sides), "by: {v2: author, as: null_is_absent}");
+    assert_eq!((line.supports, line.confidence), (16, Confidence::Sure));
+    // A request that was rejected shows nothing.
+    let rejected = writes().into_iter().map(|call| TrafficCall { status: 400, ..call });
+    let learned = learn(&traffic().into_iter().chain(rejected).collect::<Vec<_>>());
+    assert_eq!(learned.lines.iter().filter(of_requests).count(), 0);
+}
+
+#[test]
+fn a_type_with_a_better_counterpart_is_no_sure_one() {
+    let mut calls = traffic();
+    for n in 0..40 {
+        let view = format!(r#"{{"id":{n},"shelf":"s{}","writer":"w{n}"}}"#, n / 2);
+        calls.push(call(SideId::OLD, &format!("/books/{n}"), &view));
+    }
+    let learned = learn(&calls);
+    let of_view: Vec<&LearnedLine> =
+        learned.lines.iter().filter(|line| line.types[0] == "BookView").collect();
+    assert!(of_view.iter().any(|line| line.places[1] == "place.shelf"), "{of_view:?}");
+    assert!(of_view.iter().all(|line| line.confidence == Confidence::Likely), "{of_view:?}");
+    let sure = learned.lines.iter().filter(|line| line.confidence == Confidence::Sure);
+    assert_eq!(sure.count(), 6);
+}
+
+#[test]
+fn masked_texts_are_equal_or_not_and_nothing_else() {
+    let masked = |text: &str| text.replace(r#""closed""#, r#""***0a""#).replace(r#""open""#, r#""***0b""#);
+    let long = "x".repeat(600);
+    let masked = |call: TrafficCall| {
+        let text = call.answer.as_ref().map(ToString::to_string).unwrap_or_default();
+        // Two values that say nothing: a masked text, and one that is kept as a hash.
+        let text = masked(&text).replace(r#""place":{"shelf":"s1"#, &format!(r#""place":{{"shelf":"{long}"#));
+        self::call(call.side, &call.target, &text)
+    };
+    let learned = learn(&traffic().into_iter().map(masked).collect::<Vec<_>>());
+    let tables = learned.lines.iter().filter(|line| line.render(&learned.sides).contains("table"));
+    assert_eq!(tables.count(), 0, "{:?}", learned.lines);
 }
 
 #[test]
@@ -210,6 +288,7 @@ fn accepted_lines_are_written_into_the_shape_of_their_types() {
     assert_eq!((acceptance.rejected.as_slice(), acceptance.written.len()), ([].as_slice(), 6));
     let text = &acceptance.files["books.map.yaml"];
     assert!(text.contains("      shelf: $.place.shelf\n") && text.contains("# a comment"), "{text}");
+    assert!(text.contains("id: {v2: key, as: integer_to_string, else: {v1: error}}"), "{text}");
     assert!(text.contains("only: {v1: {seen: absent, lent: absent, code: absent, owner: absent}}"), "{text}");
     assert!(compile(&with(&source, &acceptance)).pack.is_some());
 }
