@@ -1,6 +1,7 @@
 //! Findings, and the collection of all findings of a run.
 
-use super::{Code, Span, suggest};
+use super::suggest::nearest;
+use super::{Code, Span};
 use std::fmt;
 
 /// The severity of a finding.
@@ -25,6 +26,10 @@ impl Severity {
     }
 }
 
+/// A word that an editor writes in place of an unfinished name. A finding about it lists all names
+/// that are possible in its place, so that the rules of every kind of name serve completion as well.
+pub const UNFINISHED: &str = "unfinished0name0";
+
 /// A finding in a source text, with its place and a suggestion.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Finding {
@@ -44,6 +49,8 @@ pub struct Finding {
     pub related: Vec<(Span, String)>,
     /// Set if the finding represents several places with the same problem.
     pub group: Option<GroupedPlaces>,
+    /// The names that are possible in place of an [`UNFINISHED`] one; empty for any other name.
+    pub candidates: Vec<String>,
     /// The subject, if the code does not determine it.
     pub(crate) aspect: Aspect,
     /// The name that is undeclared or unused.
@@ -66,6 +73,8 @@ pub struct Suggestion {
     pub span: Span,
     /// The text of the key or value that the author probably intended.
     pub replacement: String,
+    /// Whether no other text is as near to what is written.
+    pub is_sure: bool,
 }
 
 impl Help {
@@ -164,6 +173,7 @@ impl Finding {
             help: None,
             related: Vec::new(),
             group: None,
+            candidates: Vec::new(),
             aspect: Aspect::Plain,
             name: None,
         }
@@ -193,21 +203,44 @@ impl Finding {
     /// Replaces the advice by the candidate nearest to `word`, if there is one. `word` is the text
     /// at the place of the finding.
     #[must_use]
-    pub fn did_you_mean<'c, I, S>(self, word: &str, candidates: I) -> Finding
+    pub fn did_you_mean<'c, I, S>(mut self, word: &str, candidates: I) -> Finding
     where
         I: IntoIterator<Item = &'c S>,
         S: AsRef<str> + ?Sized + 'c,
     {
-        match suggest(word, candidates) {
-            Some(near) => self.suggest(near),
+        if word.contains(UNFINISHED) {
+            self.candidates = candidates.into_iter().map(|name| name.as_ref().to_owned()).collect();
+            return self;
+        }
+        match nearest(word, candidates) {
+            Some((near, is_sure)) => self.suggest_maybe(near, is_sure),
             None => self,
+        }
+    }
+
+    /// Like [`Finding::did_you_mean`], if `word` is only a part of the text at the place of the
+    /// finding: the advice is a sentence, because the candidate does not replace the entire text.
+    #[must_use]
+    pub(crate) fn did_you_mean_within<'c>(
+        self,
+        word: &str,
+        candidates: impl IntoIterator<Item = &'c str>,
+    ) -> Finding {
+        let found = self.clone().did_you_mean(word, candidates);
+        match &found.help {
+            Some(help @ Help::Suggestion(_)) => self.help(help.to_string()),
+            _ => found,
         }
     }
 
     /// Replaces the advice by a text for the place of the finding.
     #[must_use]
-    pub(crate) fn suggest(mut self, replacement: impl Into<String>) -> Finding {
-        let suggestion = Suggestion { span: self.span, replacement: replacement.into() };
+    pub(crate) fn suggest(self, replacement: impl Into<String>) -> Finding {
+        self.suggest_maybe(replacement, true)
+    }
+
+    fn suggest_maybe(mut self, replacement: impl Into<String>, is_sure: bool) -> Finding {
+        let suggestion = Suggestion { span: self.span, replacement: replacement.into(), is_sure };
         self.help = Some(Help::Suggestion(suggestion));
         self
     }

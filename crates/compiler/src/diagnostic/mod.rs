@@ -6,14 +6,16 @@
 //! one wording. The table [`Code`] contains their numbers.
 
 mod codes;
+mod edit;
 mod finding;
 mod render;
 mod source;
 mod suggest;
 
 pub use codes::Code;
+pub use edit::{TextEdit, apply, plain_or_quoted, write_like};
 pub(crate) use finding::{Aspect, NameKind, NamedUses};
-pub use finding::{Finding, Findings, GroupedPlaces, Help, Severity, Suggestion};
+pub use finding::{Finding, Findings, GroupedPlaces, Help, Severity, Suggestion, UNFINISHED};
 pub use render::{Colour, to_json, to_text};
 pub use source::{FileId, Position, Sources, Span};
 pub use suggest::{did_you_mean, suggest};

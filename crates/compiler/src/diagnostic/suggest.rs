@@ -13,12 +13,21 @@ where
     I: IntoIterator<Item = &'c S>,
     S: AsRef<str> + ?Sized + 'c,
 {
+    nearest(word, candidates).map(|(near, _)| near)
+}
+
+/// Like [`suggest`], with whether no other candidate is as near.
+pub(super) fn nearest<'c, I, S>(word: &str, candidates: I) -> Option<(&'c str, bool)>
+where
+    I: IntoIterator<Item = &'c S>,
+    S: AsRef<str> + ?Sized + 'c,
+{
     let folded = fold(word);
     let folded_chars = folded.chars().count();
     if folded_chars > CHARS_MAX {
         return None;
     }
-    let mut best: Option<(usize, &str)> = None;
+    let mut best: Option<(usize, &str, bool)> = None;
     for candidate in candidates {
         let candidate = candidate.as_ref();
         let longest = word.chars().count().max(candidate.chars().count());
@@ -32,11 +41,16 @@ where
         }
         let other = fold(candidate);
         let distance = if folded == other { 0 } else { strsim::osa_distance(&folded, &other) };
-        if distance <= longest.max(3) / 3 && best.is_none_or(|(least, _)| distance < least) {
-            best = Some((distance, candidate));
+        if distance > longest.max(3) / 3 {
+            continue;
         }
+        best = match best {
+            Some((least, near, _)) if distance == least && near != candidate => Some((least, near, false)),
+            Some((least, ..)) if distance >= least => best,
+            _ => Some((distance, candidate, true)),
+        };
     }
-    best.map(|(_, candidate)| candidate)
+    best.map(|(_, candidate, is_sure)| (candidate, is_sure))
 }
 
 /// Returns the result of [`suggest`] as a sentence.
@@ -58,7 +72,7 @@ fn is_folded(c: &char) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use super::suggest;
+    use super::{nearest, suggest};
 
     #[test]
     fn near_words_are_found_and_far_ones_are_not() {
@@ -70,6 +84,13 @@ mod tests {
         assert_eq!(suggest("colour", &words), None);
         assert_eq!(suggest("x", &words), None);
         assert_eq!(suggest("", &words), None);
+    }
+
+    #[test]
+    fn equally_near_words_are_no_sure_suggestion() {
+        assert_eq!(nearest("tities", &["titles", "tithes", "tities"]), Some(("titles", false)));
+        assert_eq!(nearest("nmae", &["game", "name"]), Some(("name", true)));
+        assert_eq!(nearest("nmae", &["name", "name"]), Some(("name", true)));
     }
 
     #[test]

@@ -39,7 +39,7 @@ impl Corrections {
     pub(super) fn learn(&mut self, findings: &Findings) -> bool {
         let before = self.meant.len();
         for finding in findings.in_order() {
-            if let Some(Suggestion { span, replacement }) = suggestion_of(finding) {
+            if let Some(Suggestion { span, replacement, .. }) = suggestion_of(finding) {
                 let is_operation = finding.code == Code::UnknownOperation;
                 let meant = Meant { text: replacement.clone(), is_operation };
                 // The first suggestion wins. Later passes see the corrected text, so their

@@ -201,7 +201,7 @@ pub(super) fn compared_member(
     match place.value.0.as_slice() {
         [_] => finding.did_you_mean(member, known),
         // The name is only a part of the place.
-        _ => finding.maybe_help(did_you_mean(member, known)),
+        _ => finding.did_you_mean_within(member, known),
     }
 }
 

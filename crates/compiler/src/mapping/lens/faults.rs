@@ -3,7 +3,7 @@
 use super::fields::{SpannedPlace, field_at};
 use super::{Direction, LensEnv, Partial};
 use crate::contract::{Difference, ScalarLimits, Type, TypeIn, TypeKind};
-use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span};
 use crate::mapping::ast::{FieldPlace, Spanned};
 use crate::mapping::faults::list;
 use switchback_plan::convert::Arguments;
@@ -177,7 +177,7 @@ pub(super) fn unknown_field(at: &SpannedPlace, index: usize, ty: TypeIn<'_>, sid
     match at.value.0.as_slice() {
         [_] => finding.did_you_mean(name, known),
         // The name is only a part of the place.
-        _ => finding.maybe_help(did_you_mean(name, known)),
+        _ => finding.did_you_mean_within(name, known),
     }
 }
 

@@ -3,7 +3,7 @@
 use super::super::proof::PlaceUse;
 use super::list;
 use crate::contract::{Contract, OpKey, Operation, Type};
-use crate::diagnostic::{Code, Finding, NameKind, Span, suggest};
+use crate::diagnostic::{Code, Finding, NameKind, Span, UNFINISHED, suggest};
 use crate::mapping::ast::Spanned;
 
 pub(crate) fn name_taken(name: &Spanned<String>) -> Finding {
@@ -43,6 +43,9 @@ pub(crate) fn unknown_call(written: &str, key: &OpKey, span: Span, contract: &Co
         Finding::error(Code::UnknownOperation, span, message).maybe_help(same).of_method(is_of_method);
     match near {
         Some(name) => finding.suggest(name),
+        None if written.contains(UNFINISHED) => {
+            finding.did_you_mean(written, known.iter().map(|(_, name)| name))
+        }
         None => finding,
     }
 }
