@@ -3,11 +3,12 @@
 //! Every check runs even after others have failed, so one run reports all mistakes. A pack is
 //! produced only if no finding is an error.
 
-use super::ast::{ProgramDecl, RestWord, Spanned};
+use super::ast::{ExampleDecl, ProgramDecl, RestWord, ShapeDecl, Spanned};
 use super::corrections::{self, Corrections, PASSES_MAX};
 use super::lens::{LensEnv, Lenses, Supply};
 use super::load::{self, PackSource, Texts};
 use super::names::PackNames;
+use super::references::{NameLog, ResolvedName};
 use super::{
     compare, conformance, disclosures, errors, events, examples, hosts, made, manifest, routes, texts,
 };
@@ -31,6 +32,9 @@ pub struct Compiled {
     program: Option<ProgramDecl>,
     /// Old side first; `None` if the manifest or a contract cannot be read.
     pub contracts: Option<[Contract; 2]>,
+    /// The names of the mapping files with their meanings, in the order of the text; empty unless the
+    /// compiler records them.
+    pub references: Vec<ResolvedName>,
 }
 
 impl Compiled {
@@ -44,6 +48,11 @@ impl Compiled {
     /// cannot be read.
     pub fn shapes_declared(&self) -> Option<usize> {
         self.program.as_ref().map(|program| program.shapes.len())
+    }
+
+    /// Returns the declared shapes, or `None` if the manifest or a contract cannot be read.
+    pub(super) fn shapes(&self) -> Option<&[ShapeDecl]> {
+        self.program.as_ref().map(|program| program.shapes.as_slice())
     }
 
     /// Returns the names of the declared shapes.
@@ -74,13 +83,22 @@ pub fn compile(source: &PackSource) -> Compiled {
 #[derive(Debug, Default)]
 pub struct Compiler {
     texts: Texts,
+    records: bool,
 }
 
 impl Compiler {
+    /// Creates a compiler that records [`Compiled::references`].
+    pub fn with_references() -> Compiler {
+        Compiler { records: true, ..Compiler::default() }
+    }
+
     /// Reads, checks and lowers a pack. The result is that of [`compile`], regardless of earlier
     /// calls.
     pub fn compile(&mut self, source: &PackSource) -> Compiled {
-        let mut compiled = compile_with(source, &Corrections::default(), &mut Vec::new(), &mut self.texts);
+        let pass = |corrections: &Corrections, corrected: &mut Vec<Span>, texts: &mut Texts| {
+            compile_with(source, corrections, corrected, texts, self.records)
+        };
+        let mut compiled = pass(&Corrections::default(), &mut Vec::new(), &mut self.texts);
         let (mut corrections, mut said) = (Corrections::default(), Findings::new());
         let mut first = None;
         for _ in 0..PASSES_MAX {
@@ -91,7 +109,7 @@ impl Compiler {
             }
             first.get_or_insert_with(|| (compiled.findings.clone(), compiled.sources.clone()));
             let mut corrected = Vec::new();
-            let again = compile_with(source, &corrections, &mut corrected, &mut self.texts);
+            let again = pass(&corrections, &mut corrected, &mut self.texts);
             // Keep findings about corrected texts only. The next pass reports all others again,
             // without the consequences of the slips.
             compiled.findings.retain(|finding| {
@@ -102,6 +120,8 @@ impl Compiler {
             said.append(std::mem::replace(&mut compiled.findings, again.findings));
             // The first pass may have failed at the manifest, without registering any other file.
             compiled.sources = again.sources;
+            // A corrected program has more meaning than the text as written.
+            compiled.references = again.references;
         }
         super::cascade::prune(&mut compiled.findings, &compiled.sources);
         // The method of a corrected operation is a guess. A further finding that the path lacks the
@@ -132,21 +152,26 @@ fn compile_with(
     corrections: &Corrections,
     corrected: &mut Vec<Span>,
     texts: &mut Texts,
+    records: bool,
 ) -> Compiled {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let read = load::read_with(source, corrections, corrected, texts, &mut sources, &mut findings);
     let Some((mut program, mut contracts)) = read else {
-        return Compiled { sources, findings, pack: None, program: None, contracts: None };
+        let references = Vec::new();
+        return Compiled { sources, findings, pack: None, program: None, contracts: None, references };
     };
     // First, so that every later check sees contracts without credentials.
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
     hosts::place(&program.manifest, &mut contracts, &mut findings);
     made::add(&mut program, &contracts);
-    let pack = lower(&program, &contracts, &sources, &mut findings);
+    let mut names = PackNames::collect(&program, &mut findings);
+    names.references = NameLog::new(records);
+    let pack = lower(&program, &contracts, &names, &sources, &mut findings);
+    let references = names.references.into_sorted();
     // Decide before findings are joined. Joining never removes the last error of a pack.
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
     super::cascade::join(&mut findings, &sources);
-    Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts) }
+    Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts), references }
 }
 
 /// Returns the contracts of a pack as [`compile`] does, old side first, or `None` if they or the
@@ -161,11 +186,11 @@ pub fn contracts(source: &PackSource) -> Option<[Contract; 2]> {
 fn lower(
     program: &ProgramDecl,
     contracts: &[Contract; 2],
+    names: &PackNames,
     sources: &Sources,
     findings: &mut Findings,
 ) -> Option<Pack> {
     let written = &program.manifest;
-    let names = PackNames::collect(program, findings);
     if written.rest.iter().flatten().any(|word| word.value != RestWord::Keep) {
         // The rest policy uses this reason even if every operation has a route today: a new
         // operation may come without one.
@@ -176,11 +201,11 @@ fn lower(
     let (reasons, placeholders) = texts::reasons(&program.reasons, &languages, sources, findings);
     let settings = manifest::settings(written, sources, findings);
     let sides = manifest::sides(written, findings);
-    let refuse = routes::refuse_policy(&written.refuse, &names, findings);
+    let refuse = routes::refuse_policy(&written.refuse, names, findings);
     let error_types = errors::types(written, contracts, findings);
-    let world = LensEnv { program, contracts, names: &names, sources };
+    let world = LensEnv { program, contracts, names, sources };
     let lenses = Lenses::check(world, findings);
-    let style = errors::style(written, contracts, error_types, &names, &placeholders, findings);
+    let style = errors::style(written, contracts, error_types, names, &placeholders, findings);
     let failures = errors::failures(written, contracts, sources, findings);
     let error_plans = errors::plans(written, contracts, error_types, &lenses, findings);
     let credential_headers: Vec<String> = sides
@@ -235,6 +260,11 @@ fn lower(
     lenses.report_elses(findings);
     names.report_unused(findings);
     let examples = examples::lower(program, sources, findings);
+    for example in &program.examples {
+        if let ExampleDecl::Shape(example) = example {
+            lenses.record(&example.shape);
+        }
+    }
     if !findings.has_errors() {
         conformance::check(program, contracts, findings);
     }

@@ -21,13 +21,17 @@ pub mod load;
 mod made;
 mod manifest;
 mod message_place;
+mod named_schema;
 mod names;
+mod references;
 mod routes;
 pub mod schema;
 pub mod shapes;
 mod texts;
 
 pub use compile::{Compiled, Compiler, compile, contracts};
+pub use named_schema::named_schema;
+pub use references::{ResolvedKind, ResolvedName};
 
 use language as ast;
 

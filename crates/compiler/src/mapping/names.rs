@@ -1,6 +1,7 @@
 //! Pack-wide names, by index, with a usage mark: settings and reasons.
 
 use super::ast::{ProgramDecl, Spanned};
+use super::references::{NameLog, ResolvedKind};
 use crate::diagnostic::{Code, Finding, Findings, NameKind};
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -11,6 +12,8 @@ use switchback_plan::{ReasonId, SettingKind};
 pub(crate) struct PackNames {
     settings: NameTable<SettingRef>,
     reasons: NameTable<()>,
+    /// The resolved names of all kinds.
+    pub(crate) references: NameLog,
 }
 
 /// A resolved setting.
@@ -66,7 +69,14 @@ impl PackNames {
                     .with_declarations(NameKind::Setting, &name.value),
             );
         }
-        found.map(|(_, declared)| declared.clone())
+        found.map(|(index, declared)| {
+            let place = self.settings.rows[index].0.span;
+            self.references.add(name.span, ResolvedKind::Setting, place, || {
+                let kind = declared.kind.map_or("unknown", SettingKind::word);
+                format!("setting `{}`: {kind}", name.value)
+            });
+            declared.clone()
+        })
     }
 
     /// Resolves a reason by name.
@@ -81,7 +91,12 @@ impl PackNames {
                     .with_declarations(NameKind::Reason, &name.value),
             );
         }
-        found.map(|(index, ())| ReasonId(index as u16))
+        found.map(|(index, ())| {
+            let place = self.reasons.rows[index].0.span;
+            self.references
+                .add(name.span, ResolvedKind::Reason, place, || format!("reason `{}`", name.value));
+            ReasonId(index as u16)
+        })
     }
 
     /// Reports settings and reasons that were never looked up.

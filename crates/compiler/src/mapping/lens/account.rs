@@ -1,11 +1,12 @@
 //! Checks that the lines of a shape cover every field of both types exactly once.
 
-use super::fields::{SpannedPlace, field_at, is_others, unclaimed_fields};
+use super::fields::{FoundField, SpannedPlace, field_at, is_others, unclaimed_fields};
 use super::line::{LineKind, ShapeLine, ShapeLines};
 use super::{LensEnv, faults};
 use crate::contract::TypeIn;
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{FieldPlace, Fill};
+use crate::mapping::references::ResolvedKind;
 
 /// Reports places that their type lacks, places that two lines claim, and fields that no line
 /// names. `shape` is the span of the declaration.
@@ -16,6 +17,7 @@ pub(super) fn check(
     shape: Span,
     findings: &mut Findings,
 ) {
+    record(world, lines, types);
     check_others(world, lines, types, findings);
     for side in [0, 1] {
         let places: Vec<&SpannedPlace> = lines.lines.iter().flat_map(|line| line.places(side)).collect();
@@ -55,6 +57,27 @@ pub(super) fn check(
                     findings.push(faults::unclaimed_field(&place, types, shape, world, side));
                 }
             }
+        }
+    }
+}
+
+/// Records the fields of each line. The description of a field includes its counterpart.
+fn record(world: &LensEnv<'_>, lines: &ShapeLines<'_>, types: [TypeIn<'_>; 2]) {
+    for line in &lines.lines {
+        let own = [0, 1].into_iter().flat_map(|side| line.places(side).into_iter().map(move |at| (at, side)));
+        let fields: Vec<_> = own
+            .chain(copied_place(line))
+            .filter_map(|(at, side)| Some((at, side, field_at(types[side], &at.value).ok()?)))
+            .collect();
+        let about = |(at, side, found): &(&SpannedPlace, usize, FoundField<'_>)| {
+            let presence = if found.required { "required" } else { "optional" };
+            let default = found.default.map(|value| format!(", default `{value}`")).unwrap_or_default();
+            let (side, place) = (world.side(*side), at.value.0.join("."));
+            format!("`{side}` {place}: `{}`, {presence}{default}", found.ty.ty)
+        };
+        for (at, _, found) in &fields {
+            let about = || fields.iter().map(about).collect::<Vec<_>>().join("\n\n");
+            world.names.references.add(at.span, ResolvedKind::Field, found.ty.ty.span, about);
         }
     }
 }

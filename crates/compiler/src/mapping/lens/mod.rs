@@ -27,7 +27,8 @@ pub(super) use loss::lost;
 use super::ast::{ProgramDecl, ShapeUse, Spanned};
 use super::literal;
 use super::names::PackNames;
-use crate::contract::{Array, Contract, TypeIn, TypeKind, assignable_but_for_null};
+use super::references::ResolvedKind;
+use crate::contract::{Array, Contract, Field, TypeIn, TypeKind, assignable_but_for_null};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::Node;
 use line::ShapeLines;
@@ -73,6 +74,16 @@ pub(crate) struct Partial {
     pub ty: String,
     /// An earlier write of the route.
     pub wrote: Option<String>,
+}
+
+/// Describes a type of a contract with its fields.
+fn describe_type(side: &str, ty: &TypeIn<'_>, name: &str) -> String {
+    let fields = ty.object().map(|object| object.fields.as_slice()).unwrap_or_default();
+    let line = |field: &Field| {
+        let presence = if field.required { "required" } else { "optional" };
+        format!("\n- {}: `{}`, {presence}", field.name, field.ty)
+    };
+    format!("type `{name}` of `{side}`\n{}", fields.iter().map(line).collect::<String>())
 }
 
 /// Maximum nesting depth of shapes under construction. Each level needs stack space, both in the
@@ -211,6 +222,7 @@ impl<'p> Lenses<'p> {
             let lines = line::lines(&world, shape, findings);
             let types = lenses.types_of(shape, findings);
             lenses.named.insert(&name.value, NamedShape { shape, lines, types, used: Cell::new(false) });
+            lenses.record(name);
         }
         // A second pass, because shapes may refer to later ones.
         for shape in world.program.shapes.iter().filter(|shape| shape.like.is_some()) {
@@ -233,7 +245,12 @@ impl<'p> Lenses<'p> {
         let mut types = [None, None];
         for (side, name) in of.iter().enumerate() {
             let all = &self.world.contracts[side].types;
-            match all.get(&name.value) {
+            let known = all.get(&name.value);
+            if let Some(named) = known {
+                let about = || describe_type(self.world.side(side), &all.at(&named.ty), &name.value);
+                self.world.names.references.add(name.span, ResolvedKind::Type, named.span, about);
+            }
+            match known {
                 None => findings.push(faults::unknown_type(name, &self.world, side)),
                 Some(named) if choice::takes(shape, all.at(&named.ty), &named.ty) => {
                     types[side] = Some(all.at(&named.ty));
@@ -267,8 +284,19 @@ impl<'p> Lenses<'p> {
         }
     }
 
+    /// Records the name of a shape, if there is such a shape.
+    pub(crate) fn record(&self, name: &Spanned<String>) {
+        let Some(named) = self.named.get(name.value.as_str()) else { return };
+        self.world.names.references.add(name.span, ResolvedKind::Shape, named.shape.span, || {
+            let of = named.shape.of.iter().flat_map(|of| of.iter().zip(self.world.sides()));
+            let types: Vec<String> = of.map(|(ty, side)| format!("`{side}` {}", ty.value)).collect();
+            format!("shape `{}`: {}", name.value, types.join(", "))
+        });
+    }
+
     /// Marks the shape that another one inherits from as used.
     fn mark_like(&self, shape: &super::ast::ShapeDecl) {
+        shape.like.iter().for_each(|like| self.record(like));
         let like = shape.like.as_ref().and_then(|like| self.named.get(like.value.as_str()));
         like.inspect(|named| named.used.set(true));
     }
@@ -415,7 +443,10 @@ impl<'p> Lenses<'p> {
     fn find(&self, name: &Spanned<String>, findings: &mut Findings) -> Option<&NamedShape<'p>> {
         let found = self.named.get(name.value.as_str());
         match found {
-            Some(named) => named.used.set(true),
+            Some(named) => {
+                named.used.set(true);
+                self.record(name);
+            }
             None => {
                 let names = self.order.iter().map(|name| name.value.as_str()).collect();
                 findings.push(faults::unknown_shape(name, names));

@@ -17,6 +17,7 @@ use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, Spanned};
 use crate::mapping::lens::{ReadConversion, ReadyConversion, Supply, is_partial, read_conversion};
 use crate::mapping::literal;
+use crate::mapping::references::ResolvedKind;
 use crate::yaml::Node;
 use switchback_json::raw::Kind;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
@@ -264,6 +265,12 @@ impl RouteCheck<'_, '_> {
         let mut complete = true;
         for (name, value) in entries {
             let member = scope.below(&format!(".{}", name.value));
+            if let Some(field) = object.and_then(|object| object.field(&name.value)) {
+                env.world.names.references.add(name.span, ResolvedKind::Field, field.span, || {
+                    let presence = if field.required { "required" } else { "optional" };
+                    format!("`{}` {}: `{}`, {presence}", env.side_name(to), name.value, field.ty)
+                });
+            }
             let made = match object.map(|object| field_of(object, &name.value)) {
                 None | Some(FieldOf::Any) => self.value(value, &member.source()),
                 Some(FieldOf::Known(ty, required)) => {

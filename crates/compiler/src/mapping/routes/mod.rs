@@ -57,7 +57,8 @@ use super::ast::{Manifest, PairDecl, ProgramDecl, RestWord, RouteDecl, Spanned};
 use super::compare::Comparisons;
 use super::lens::{LensEnv, Lenses};
 use super::names::SettingRef;
-use crate::contract::{Contract, Proven, Type, Types};
+use super::references::ResolvedKind;
+use crate::contract::{Contract, Operation, Proven, Type, Types};
 use crate::diagnostic::{Findings, Span};
 use route::RouteCheck;
 use std::cell::RefCell;
@@ -245,8 +246,17 @@ fn check_once(
             findings.push(faults::verdict_side(side.span));
         }
     }
-    let RouteDecl::Pair(pair) = route else { return };
+    let pair = match route {
+        RouteDecl::Pair(pair) => pair,
+        RouteDecl::Serve(serve) => {
+            served.iter().for_each(|one| env.record_operation(serve.at.span, one.operation, one.serves));
+            return;
+        }
+    };
     let Some(operations) = served.iter().find_map(|one| one.operations) else { return };
+    for (side, operation) in [SideId::OLD, SideId::NEW].into_iter().zip(operations) {
+        env.record_operation(pair.sides.operations[side].span, operation, side);
+    }
     let sides: Vec<SideId> = served.iter().map(|one| one.serves).collect();
     let Some(first) = served.first() else { return };
     let mut check = RouteCheck::new(env, first.serves, first.operation, findings);
@@ -282,6 +292,14 @@ impl<'a> RouteEnv<'a> {
 
     fn side_name(&self, side: SideId) -> &'a str {
         &self.contract(side).name
+    }
+
+    /// Records the name of an operation.
+    fn record_operation(&self, span: Span, operation: &Operation, side: SideId) {
+        self.world.names.references.add(span, ResolvedKind::Operation, operation.span, || {
+            let summary = operation.summary.as_deref().unwrap_or_default();
+            format!("`{}` of `{}`\n\n{summary}", operation.key, self.side_name(side))
+        });
     }
 
     fn origin(&self, span: Span) -> Origin {

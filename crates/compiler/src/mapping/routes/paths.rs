@@ -15,6 +15,7 @@ use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeKind};
 use crate::diagnostic::{Sources, Span, suggest};
 use crate::mapping::ast::Spanned;
 use crate::mapping::language::unquote;
+use crate::mapping::references::ResolvedKind;
 use jsonpath_rust::parser::model::{Segment, Selector};
 use jsonpath_rust::parser::parse_json_path;
 use std::sync::Arc;
@@ -295,11 +296,12 @@ impl PathEnv<'_, '_> {
         let certain = matches!(resolved.kind, TypeKind::Object(_)) && !resolved.nullable;
         let absent = held.absent || !certain;
         if let Some(field) = object.field(name) {
-            return Some(ContextValue {
-                ty: field.ty.clone(),
-                side: held.side,
-                absent: absent || !field.required,
+            let absent = absent || !field.required;
+            self.env.world.names.references.add(span, ResolvedKind::Field, field.span, || {
+                let presence = if absent { "may be absent" } else { "always present" };
+                format!("`{}` {name}: `{}`, {presence}", self.env.side_name(held.side), field.ty)
             });
+            return Some(ContextValue { ty: field.ty.clone(), side: held.side, absent });
         }
         match &object.additional {
             Additional::Of(ty) => Some(ContextValue { ty: (**ty).clone(), side: held.side, absent: true }),

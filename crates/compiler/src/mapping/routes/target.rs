@@ -48,6 +48,7 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::unknown_call(&written.value, &key, written.span, contract));
             return None;
         };
+        self.env.record_operation(written.span, operation, called);
         Some((operation, parts.into_iter().collect::<Option<Vec<_>>>()?))
     }
 

@@ -4,8 +4,11 @@
 //! The schema follows from the declarations of the language, so schema and reader cannot diverge.
 //! It checks form only; the checker decides whether names exist and types fit.
 
+mod describe;
 #[cfg(test)]
 mod tests;
+
+pub use describe::SchemaPlace;
 
 use super::language;
 use serde_json::{Map, Value, json};

@@ -89,6 +89,20 @@ fn every_file_of_every_pack_is_valid_with_and_without_the_names_of_its_sides() {
     assert!(seen > 30, "{seen} files");
 }
 
+/// A pack that compiles has no error by the schema with its names.
+#[test]
+fn every_pack_is_valid_by_the_schema_of_its_names() {
+    for source in packs() {
+        let schema = validator(&crate::mapping::named_schema(&crate::mapping::compile(&source)));
+        let (files, _) = files(&source);
+        for (name, file) in files.iter().filter(|(name, _)| name != MANIFEST) {
+            let errors: Vec<String> =
+                schema.iter_errors(file).map(|error| format!("{}: {error}", error.instance_path())).collect();
+            assert!(errors.is_empty(), "{name}: {errors:#?}");
+        }
+    }
+}
+
 /// Returns whether the reader accepts the form of a file.
 fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
