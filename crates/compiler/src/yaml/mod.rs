@@ -17,11 +17,13 @@ mod build;
 mod faults;
 mod fields;
 mod json;
+mod layout;
 mod lenient;
 mod scalar;
 mod schema;
 
 pub use fields::{Fields, KeyEntry, Keys};
+pub use layout::format;
 pub use schema::described;
 
 use crate::diagnostic::{FileId, Findings, Sources, Span};
