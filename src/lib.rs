@@ -6,6 +6,7 @@ pub mod app;
 pub mod cli;
 pub mod config;
 pub mod harvest;
+pub mod lsp;
 pub(crate) mod operate;
 pub mod playground;
 pub mod replay;

@@ -24,6 +24,7 @@ mod export;
 mod init;
 mod key;
 mod learn;
+mod lsp;
 mod man;
 mod pack;
 mod phase;
@@ -81,6 +82,8 @@ enum Verb {
     Key(key::KeyArgs),
     /// Report which members of two versions correspond, from recorded traffic of both
     Learn(learn::LearnArgs),
+    /// Serve an editor over the Language Server Protocol
+    Lsp(lsp::LspArgs),
     /// Write manual pages
     Man(man::ManArgs),
     /// Export the built-in pack
@@ -129,6 +132,7 @@ pub fn main() -> ExitCode {
         Verb::Init(args) => init::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Learn(args) => exit_code(learn::run(&args)),
+        Verb::Lsp(args) => lsp::run(&args),
         Verb::Man(args) => man::run(&args),
         Verb::Pack(args) => exit_code(export::run(&args)),
         Verb::Phase(args) => phase::run(args),
