@@ -1,7 +1,8 @@
-//! A language server for packs: findings as typed, descriptions, definitions, renames and
+//! A language server for packs: findings as typed, completion, descriptions, definitions, renames and
 //! corrections over the Language Server Protocol. The compiler decides everything about a pack; this
 //! room translates its results. Each answer is computed from the files as the editor shows them.
 
+mod complete;
 mod names;
 mod pack;
 mod server;

@@ -3,7 +3,7 @@
 
 use super::pack::{Cursor, Workspace};
 use super::text::ColumnUnit;
-use super::names;
+use super::{complete, names};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -35,6 +35,7 @@ fn capabilities(encoding: ColumnUnit) -> Value {
             "positionEncoding": encoding.name(),
             // 1: a change contains the entire text.
             "textDocumentSync": {"openClose": true, "change": 1, "save": true},
+            "completionProvider": {"triggerCharacters": [".", " "]},
             "hoverProvider": true,
             "definitionProvider": true,
             "renameProvider": {"prepareProvider": true},
@@ -83,6 +84,7 @@ impl Server {
         let cursor = workspace.cursor(uri, offset("/position"));
         let of_cursor = |run: &mut dyn FnMut(&Cursor) -> Option<Value>| cursor.as_ref().and_then(run);
         let answer = match request.method.as_str() {
+            "textDocument/completion" => of_cursor(&mut |at| complete::complete(workspace, encoding, at)),
             "textDocument/hover" => of_cursor(&mut |at| names::hover(workspace, encoding, at)),
             "textDocument/definition" => of_cursor(&mut |at| names::definition(workspace, encoding, at)),
             "textDocument/prepareRename" => {
