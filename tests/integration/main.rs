@@ -48,6 +48,7 @@ mod jobs;
 mod learned_traffic;
 mod lens_laws;
 mod local_cluster;
+mod lsp;
 mod manual;
 mod metric_values;
 mod mutated_requests;

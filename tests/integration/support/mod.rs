@@ -5,6 +5,7 @@
 pub mod api_server;
 pub mod authority;
 pub mod dual;
+pub mod editor;
 pub mod gateway;
 pub mod http;
 pub mod pack;
