@@ -52,7 +52,7 @@ use tokio::sync::{Mutex, Notify};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
-use watch::FolderWatch;
+pub(crate) use watch::FolderWatch;
 
 /// Interval of the histogram upkeep. The recorder stores every sample until then.
 const METRICS_UPKEEP: Duration = Duration::from_secs(1);

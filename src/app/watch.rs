@@ -14,8 +14,8 @@ use tokio::sync::Notify;
 const SETTLES_MAX: u32 = 20;
 
 /// A watch on folders, active until dropped.
-pub(super) struct FolderWatch {
-    _watcher: Option<RecommendedWatcher>,
+pub(crate) struct FolderWatch {
+    watcher: Option<RecommendedWatcher>,
     changed: Arc<Notify>,
     /// Time without changes before the files are read.
     settle: Duration,
@@ -25,7 +25,7 @@ impl FolderWatch {
     /// Watches the folders of the configuration file and of the files that it names, and the folder
     /// of the pack with its subfolders. If the system cannot watch, logs a warning; SIGHUP and the
     /// admin API still reload.
-    pub(super) fn new(
+    pub(crate) fn new(
         file: Option<&Path>,
         others: &[PathBuf],
         pack: Option<&Path>,
@@ -65,12 +65,17 @@ impl FolderWatch {
         if let Err(error) = &watcher {
             tracing::warn!(%error, "files cannot be watched; reload with SIGHUP");
         }
-        FolderWatch { _watcher: watcher.ok(), changed, settle }
+        FolderWatch { watcher: watcher.ok(), changed, settle }
+    }
+
+    /// Returns whether the system watches the folders.
+    pub(crate) fn is_active(&self) -> bool {
+        self.watcher.is_some()
     }
 
     /// Waits for a change, then until no change has occurred for the settling period: editors write
     /// in several steps, and a pack has several files.
-    pub(super) async fn wait_until_quiet(&self) {
+    pub(crate) async fn wait_until_quiet(&self) {
         self.changed.notified().await;
         for _ in 0..SETTLES_MAX {
             if tokio::time::timeout(self.settle, self.changed.notified()).await.is_err() {

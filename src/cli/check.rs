@@ -1,7 +1,10 @@
 //! `switchback check`: compiles a pack and prints all findings.
 
-use super::output::{HAS_FINDINGS, count_noun};
-use super::pack::{PackArg, render_findings};
+mod fix;
+
+use super::output::{COULD_NOT_RUN, HAS_FINDINGS, count_noun};
+use super::pack::{PackArg, fail, render_findings};
+use crate::app::FolderWatch;
 use serde_json::json;
 use std::io::{self, IsTerminal};
 use std::process::ExitCode;
@@ -23,7 +26,18 @@ pub struct CheckArgs {
     /// Fail on warnings, too
     #[arg(long)]
     deny_warnings: bool,
+
+    /// Correct what the compiler is sure about, print the corrections, and check again
+    #[arg(long)]
+    fix: bool,
+
+    /// Check again after each change of a file, until interrupted
+    #[arg(long, conflicts_with_all = ["fix", "format"])]
+    watch: bool,
 }
+
+/// Time without changes before the files are read again. Editors write in several steps.
+const SETTLE: Duration = Duration::from_millis(100);
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum CheckFormat {
@@ -32,6 +46,34 @@ enum CheckFormat {
 }
 
 pub fn run(args: &CheckArgs) -> Result<ExitCode, ExitCode> {
+    if args.fix {
+        let built_in = || fail(COULD_NOT_RUN, "the built-in pack has no files; export it first");
+        fix::fix(args.pack.folder().ok_or_else(built_in)?)?;
+    }
+    if args.watch { watch(args) } else { check(args) }
+}
+
+/// Checks after each change.
+fn watch(args: &CheckArgs) -> Result<ExitCode, ExitCode> {
+    let folder = args.pack.folder();
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build();
+    let runtime = runtime.map_err(|error| fail(COULD_NOT_RUN, error))?;
+    // Before the first check: a change during it must lead to another one.
+    let watch = FolderWatch::new(None, &[], folder, SETTLE);
+    if folder.is_none() || !watch.is_active() {
+        return Err(fail(COULD_NOT_RUN, "the files of this pack cannot be watched"));
+    }
+    loop {
+        if io::stdout().is_terminal() {
+            print!("\x1b[2J\x1b[H");
+        }
+        // A folder that cannot be read for a moment is read again after the next change.
+        let _ = check(args);
+        runtime.block_on(watch.wait_until_quiet());
+    }
+}
+
+fn check(args: &CheckArgs) -> Result<ExitCode, ExitCode> {
     let start = Instant::now();
     let compiled = args.pack.compile()?;
     let took = start.elapsed();

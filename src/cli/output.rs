@@ -7,6 +7,7 @@
 
 use std::fmt::Arguments;
 use std::io::{self, ErrorKind, IsTerminal as _, Write as _};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 macro_rules! print {
@@ -75,6 +76,19 @@ impl Progress {
             eprint!("\r\x1b[K");
         }
     }
+}
+
+/// Replaces the content of a file in one step, so that no reader sees a part of it.
+pub(super) fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
+    // A link stays one, and the file that it leads to is replaced.
+    let path = path.canonicalize()?;
+    let mut name = path.file_name().unwrap_or_default().to_owned();
+    name.push(format!(".{}.tmp", std::process::id()));
+    let beside = path.with_file_name(name);
+    let written = std::fs::write(&beside, content)
+        .and_then(|()| std::fs::set_permissions(&beside, std::fs::metadata(&path)?.permissions()))
+        .and_then(|()| std::fs::rename(&beside, &path));
+    written.inspect_err(|_| drop(std::fs::remove_file(&beside)))
 }
 
 pub(super) fn print_out(text: Arguments<'_>) {
