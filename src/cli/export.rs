@@ -42,7 +42,7 @@ pub fn run(args: &ExportArgs) -> Result<ExitCode, ExitCode> {
 }
 
 /// Returns whether the folder is missing or empty, so that no file is overwritten.
-fn is_free(folder: &Path) -> io::Result<bool> {
+pub(super) fn is_free(folder: &Path) -> io::Result<bool> {
     match std::fs::read_dir(folder) {
         Ok(mut entries) => Ok(entries.next().is_none()),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(true),

@@ -21,11 +21,13 @@ mod diff;
 mod events;
 mod explain;
 mod export;
+mod fmt;
 mod init;
 mod key;
 mod learn;
 mod lsp;
 mod man;
+mod new;
 mod pack;
 mod phase;
 mod replay;
@@ -76,6 +78,8 @@ enum Verb {
     Events(events::EventsArgs),
     /// Explain how a request is translated, with the mapping lines
     Explain(explain::ExplainArgs),
+    /// Format the mapping files of a pack
+    Fmt(fmt::FmtArgs),
     /// Draft a pack from the contracts of two versions
     Init(init::InitArgs),
     /// Manage the encryption key of the store: generate, rotate
@@ -86,6 +90,8 @@ enum Verb {
     Lsp(lsp::LspArgs),
     /// Write manual pages
     Man(man::ManArgs),
+    /// Write a small pack to start from
+    New(new::NewArgs),
     /// Export the built-in pack
     Pack(export::ExportArgs),
     /// Manage the phases of operations: list, set, reset, transitions
@@ -129,11 +135,13 @@ pub fn main() -> ExitCode {
         Verb::Diff(args) => diff::run(args),
         Verb::Events(args) => events::run(args),
         Verb::Explain(args) => exit_code(explain::run(&args)),
+        Verb::Fmt(args) => exit_code(fmt::run(&args)),
         Verb::Init(args) => init::run(&args),
         Verb::Key(args) => key::run(args),
         Verb::Learn(args) => exit_code(learn::run(&args)),
         Verb::Lsp(args) => lsp::run(&args),
         Verb::Man(args) => man::run(&args),
+        Verb::New(args) => exit_code(new::run(&args)),
         Verb::Pack(args) => exit_code(export::run(&args)),
         Verb::Phase(args) => phase::run(args),
         Verb::Replay(args) => exit_code(replay::run(&args)),
