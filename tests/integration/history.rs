@@ -267,7 +267,7 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 26] = [
+const READING: [&str; 29] = [
     "archive-status",
     "brownout-list",
     "check",
@@ -280,9 +280,12 @@ const READING: [&str; 26] = [
     "diff-report",
     "events-list",
     "explain",
+    "fmt",
     "init",
     "key-generate",
+    "lsp",
     "man",
+    "new",
     "pack-export",
     "phase-list",
     "phase-transitions",

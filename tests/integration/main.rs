@@ -57,6 +57,7 @@ mod oauth_peer;
 mod operator_settings;
 mod outcomes;
 mod pack;
+mod pack_tools;
 mod paging;
 mod parts_of_bodies;
 mod passed_bodies;
