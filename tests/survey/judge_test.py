@@ -73,13 +73,13 @@ def plain(row):
 
 
 class Planted(unittest.TestCase):
-    def judge(self, change=("", ""), files=None, report=report(), lies=None, program=None):
+    def judge(self, change=("", ""), files=None, report=report(), lies=None, program=None, document=DOCUMENT):
         with tempfile.TemporaryDirectory() as name:
             folder = Path(name)
             old, new = folder / "shop-old.yaml", folder / "shop-new.yaml"
-            old.write_text(DOCUMENT)
-            self.assertIn(change[0], DOCUMENT)
-            new.write_text(DOCUMENT.replace(*change) if change[0] else DOCUMENT)
+            old.write_text(document)
+            self.assertIn(change[0], document)
+            new.write_text(document.replace(*change) if change[0] else document)
             scenario = folder / "scenario.json"
             scenario.write_text(json.dumps({"files": {"pack.yaml": PACK} | (files or {}), "report": report, "lies": lies or {}}))
             os.environ["LIAR"] = str(scenario)
@@ -170,6 +170,13 @@ class Planted(unittest.TestCase):
         row = self.judge(lies={"fails": [302], "own_error": {"message": "no"}})
         self.assertEqual({one["where"] for one in row["traffic"]}, {"status 302 not-passed"})
         self.assertEqual(set(plain(row)), {"invalid_answers"})
+
+    def test_a_success_that_neither_document_declares_passes_as_it_is(self):
+        document = DOCUMENT.replace("delete: {responses: {204: {description: done}}}", "delete: {responses: {401: {description: no}}}")
+        row = self.judge(lies={"own_error": {"message": "no"}}, document=document)
+        self.assertEqual(plain(row), {}, row)
+        row = self.judge(lies={"fails": [200], "own_error": {"message": "no"}}, document=document)
+        self.assertIn("DELETE /coupons/{id}", {one["operation"] for one in row["traffic"]})
 
     def test_a_served_operation_that_calls_nothing_is_found(self):
         row = self.judge(lies={"refuse": True, "own_error": {"message": "no"}})

@@ -308,6 +308,10 @@ class Traffic:
             wrong_answers = self.client_service.check_answer(a, answer, status)
         if calls and self.are_equal(a, b):
             wrong_calls += altered(request, calls[0].message, a)
+            # Where a document declares errors alone, the mock invents a success. Neither document forbids it, so
+            # it has to pass as it is.
+            if status == calls[-1].status and b.answer(status)[1] is None:
+                wrong_answers = [one for one in wrong_answers if (one.part, one.rule) != ("status", "undeclared")]
             if not wrong_answers:
                 wrong_answers += altered_answer(request, calls[-1], status, answer)
         self.record("call", served, wrong_calls, example, request)
