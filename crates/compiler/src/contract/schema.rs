@@ -282,7 +282,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
             return Type::any(span);
         };
         let allows_null = words.contains(&"null");
-        let asked = layers.iter().any(|layer| says_nullable(layer.node));
+        let asked = is_null_asked(layers);
         let null_listed = values.as_ref().is_none_or(|values| values.open || values.null);
         if let Some(values) = &values {
             values.check(&words, allows_null && !null_listed && !asked, asked, self.findings);
@@ -454,6 +454,24 @@ impl Access {
             _ => Access::Both,
         }
     }
+}
+
+/// Returns whether `nullable` adds null to a conjunction. Next to a type, it adds null to that type alone,
+/// and the other types of the conjunction have to allow null as well. Without a type, it is the authors'
+/// notation for the whole conjunction.
+fn is_null_asked(layers: &[Layer<'_>]) -> bool {
+    let is_typed = |layer: &&Layer<'_>| layer.node.get("type").is_some();
+    let mut asking = layers.iter().filter(|layer| says_nullable(layer.node)).peekable();
+    let is_asked = asking.peek().is_some();
+    is_asked
+        && (!asking.all(|layer| is_typed(&layer))
+            || layers.iter().filter(is_typed).all(|layer| allows_null(layer.node)))
+}
+
+/// Returns whether a schema with a type allows null.
+fn allows_null(node: &Node) -> bool {
+    let listed = node.get("type").and_then(Node::as_seq).unwrap_or_default();
+    says_nullable(node) || listed.iter().any(|word| word.as_str() == Some("null"))
 }
 
 /// Returns the length of the schemas in bytes.

@@ -115,7 +115,7 @@ impl<'n> Schemas<'n, '_> {
                 return None;
             }
             let Some(entries) = node.as_map() else { continue };
-            let (mut speaks, mut types) = (false, false);
+            let (mut speaks, mut types, mut asks) = (false, false, false);
             for (key, value) in entries {
                 match key.name.as_str() {
                     "$ref" => match self.follow.target(value) {
@@ -129,9 +129,7 @@ impl<'n> Schemas<'n, '_> {
                         None => self.follow.report(value, self.findings),
                     },
                     "allOf" => open.extend(value.as_seq().unwrap_or_default().iter().rev()),
-                    // Strictly, null would have to be valid for every member of `allOf`. Authors of 3.0
-                    // documents use it next to `allOf` to make a single reference nullable.
-                    "nullable" | "x-nullable" => flat.nullable |= value.kind == Kind::Bool(true),
+                    "nullable" | "x-nullable" => asks |= value.kind == Kind::Bool(true),
                     name if use_of(name) == Some(KeywordUse::Silent) || name.starts_with("x-") => {}
                     // The target of a reference has its own type.
                     "type" => types = true,
@@ -140,6 +138,9 @@ impl<'n> Schemas<'n, '_> {
                     _ => speaks = true,
                 }
             }
+            // Strictly, null would have to be valid for every member of `allOf`. Authors of 3.0 documents use
+            // it next to `allOf`, or as a member without a type, to make a reference nullable.
+            flat.nullable |= asks && (!types || nodes.iter().any(|root| std::ptr::eq(*root, node)));
             if types && !speaks {
                 flat.typed.push(Layer { node, bare: false });
                 continue;
