@@ -30,6 +30,9 @@ const WITHIN: &[(&str, &str)] = &[
 /// Formats that describe the display of a text and do not restrict its values.
 const OF_DISPLAY: &[&str] = &["password", "multiline", "textarea", "markdown", "html"];
 
+/// Formats of numbers with a known range or precision.
+const OF_NUMBERS: &[&str] = &["int32", "int64", "uint32", "uint64", "float", "double"];
+
 /// Returns descriptions of the values of one scalar that another excludes. The error is the reason
 /// why no value of one belongs to the other.
 pub(super) fn compare(from: &Scalar, to: &Scalar) -> Result<Vec<String>, Mismatch> {
@@ -309,6 +312,10 @@ fn numbers(from: &Scalar, to: &Scalar) -> Vec<String> {
     };
     let unknown = to.limits.multiples_of.iter().filter(|factor| !is_within(factor));
     values.extend(unknown.map(|factor| format!("values that are no multiple of {factor}")));
+    let is_unknown = |format: &&str| !OF_NUMBERS.contains(format) && from.format.as_deref() != Some(*format);
+    values.extend(
+        to.format.as_deref().filter(is_unknown).map(|format| format!("values that are no `{format}`")),
+    );
     // A `float` has 24 bits of precision, fewer than other JSON numbers.
     let is_single = |scalar: &Scalar| scalar.format.as_deref() == Some("float");
     if to.kind == ScalarKind::Number && is_single(to) && !is_single(from) {
@@ -356,9 +363,11 @@ impl RangeEnd {
 
 /// Returns the smallest and the largest value of a number, from its bounds and its format.
 fn range(scalar: &Scalar) -> [Option<RangeEnd>; 2] {
-    let of_format = match (scalar.kind, scalar.format.as_deref()) {
-        (ScalarKind::Integer, Some("int32")) => Some([i64::from(i32::MIN), i64::from(i32::MAX)]),
-        (ScalarKind::Integer, Some("int64")) => Some([i64::MIN, i64::MAX]),
+    let of_format: Option<[i128; 2]> = match (scalar.kind, scalar.format.as_deref()) {
+        (ScalarKind::Integer, Some("int32")) => Some([i32::MIN.into(), i32::MAX.into()]),
+        (ScalarKind::Integer, Some("int64")) => Some([i64::MIN.into(), i64::MAX.into()]),
+        (ScalarKind::Integer, Some("uint32")) => Some([0, u32::MAX.into()]),
+        (ScalarKind::Integer, Some("uint64")) => Some([0, i128::from(u64::MAX)]),
         _ => None,
     };
     let limits = &scalar.limits;
