@@ -106,9 +106,22 @@ fn says_nothing(method: &str, body: &RawBody<'_>) -> bool {
     !body.required
         && match method {
             "get" | "head" | "trace" => true,
-            "delete" => !matches!(body.content, BodyContent::Json { .. }),
+            "delete" => {
+                matches!(&body.content, BodyContent::Form { schema, .. } if schema.is_none_or(has_no_members))
+            }
             _ => false,
         }
+}
+
+/// Returns whether a schema declares no members.
+fn has_no_members(schema: &Node) -> bool {
+    let is_empty = |node: &Node| node.as_map().is_none_or(<[_]>::is_empty);
+    let entries = schema.as_map().unwrap_or_default();
+    entries.iter().all(|(key, value)| match key.name.as_str() {
+        "$ref" | "allOf" | "oneOf" | "anyOf" => false,
+        "properties" => is_empty(value),
+        _ => true,
+    })
 }
 
 fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {
