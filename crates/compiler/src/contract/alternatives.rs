@@ -1,12 +1,13 @@
 //! Alternatives (`oneOf`, `anyOf`), resolved after all types are read. They are distinguished by
 //! JSON kind; objects by a discriminator, a constant member, or a required member that only one of
-//! them declares. Alternatives that cannot be distinguished become any value.
+//! them declares. Alternatives that cannot be distinguished become any value; only
+//! comparisons consider them.
 
 use super::faults;
 use super::grouped::Grouped;
 use super::types::{
-    Additional, Array, Choice, Enum, JsonKind, Keyword, Limits, Literal, Object, Scalar, ScalarKind,
-    ScalarLimits, Test, Type, TypeKind, Types, Unread,
+    Additional, Array, Choice, Enum, JsonKind, Keyword, Limits, Literal, Object, Overlapping, Scalar,
+    ScalarKind, ScalarLimits, Test, Type, TypeKind, Types, Unread,
 };
 use crate::diagnostic::Span;
 use std::collections::{HashMap, HashSet};
@@ -24,14 +25,16 @@ pub(super) type Discriminators = HashMap<Span, Discriminator>;
 /// Maximum number of alternatives after following references. A schema with more is any value.
 const ALTERNATIVES_MAX: usize = 2_000;
 
-/// Resolves the alternatives of a type. Returns `None` without alternatives.
+/// Resolves the alternatives of a type. Returns `None` without alternatives. Alternatives that cannot be
+/// distinguished are added to `overlapping`.
 pub(super) fn settle_alternatives(
     ty: &Type,
     types: &Types,
     discriminators: &Discriminators,
     findings: &mut Grouped,
+    overlapping: &mut Overlapping,
 ) -> Option<Type> {
-    has_alternatives(ty).then(|| Settle { types, discriminators, findings }.ty(ty))
+    has_alternatives(ty).then(|| Settle { types, discriminators, findings, overlapping }.ty(ty))
 }
 
 fn has_alternatives(ty: &Type) -> bool {
@@ -50,6 +53,7 @@ struct Settle<'t, 'f> {
     types: &'t Types,
     discriminators: &'t Discriminators,
     findings: &'f mut Grouped,
+    overlapping: &'f mut Overlapping,
 }
 
 /// One alternative with references followed, and its index in the schema.
@@ -125,7 +129,12 @@ impl<'t> Settle<'t, '_> {
             };
             match together {
                 Some(ty) => kinds.push(Type { nullable: false, ..ty }),
-                None => return any(),
+                None => {
+                    // Lists with overlapping items may have been stored under the same place.
+                    self.overlapping.remove(&ty.span);
+                    self.keep_overlapping(flat.iter().map(|one| one.ty), nullable, ty.span);
+                    return any();
+                }
             }
         }
         match kinds.len() {
@@ -138,6 +147,14 @@ impl<'t> Settle<'t, '_> {
             }
             _ => Type { kind: TypeKind::OneOf(kinds), nullable, span: ty.span },
         }
+    }
+
+    /// Stores alternatives that become any value.
+    fn keep_overlapping(&mut self, all: impl Iterator<Item = &'t Type>, nullable: bool, span: Span) {
+        let all = all.map(|one| Type { nullable: false, ..self.one(one) }).collect();
+        let ty = Type { kind: TypeKind::OneOf(all), nullable, span };
+        let known = self.overlapping.entry(span).or_insert_with(|| Some(ty.clone()));
+        known.take_if(|known| *known != ty);
     }
 
     /// Returns an alternative with its nested alternatives resolved.
@@ -238,15 +255,16 @@ impl<'t> Settle<'t, '_> {
             return Some(Type { kind: TypeKind::Array((*first).clone()), nullable: false, span });
         }
         self.findings.add("lists", span, || faults::lists_overlap(span));
+        self.keep_overlapping(arrays.iter().map(|array| &*array.items), false, span);
         let items = Box::new(Type::any(span));
+        // The elements of one list are of one alternative, which only a text can express.
+        let mut texts: Vec<String> = arrays.iter().map(|array| array.items.to_string()).collect();
+        texts.sort();
+        let unread: Unread =
+            [Keyword { name: "anyOf".into(), value: format!("lists of {}", texts.join(" | ")).into() }]
+                .into();
         Some(Type {
-            kind: TypeKind::Array(Array {
-                items,
-                min_items: 0,
-                max_items: None,
-                unique: false,
-                unread: Unread::default(),
-            }),
+            kind: TypeKind::Array(Array { items, min_items: 0, max_items: None, unique: false, unread }),
             nullable: false,
             span,
         })

@@ -29,6 +29,9 @@
 //! - Each alternative of the source must be compatible; of the target, one suffices. Objects with a
 //!   discriminator are compared with the alternative that the same discriminator selects on the
 //!   other side.
+//! - Alternatives that no test distinguishes are any value, so none of their values is certain to be
+//!   excluded. Each is compared with the most similar alternative of the target, and every difference
+//!   narrows.
 //! - Recursive types are compatible unless a part of the cycle is not.
 
 mod scalars;
@@ -36,9 +39,9 @@ mod scalars;
 pub(crate) use scalars::{exclusions, is_out_of_bounds, unread};
 
 use super::types::{Access, Additional, Array, Choice, Field, Object, Scalar, Test, Type, TypeIn, TypeKind};
-use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet};
 use std::fmt;
+use std::sync::Arc;
 use switchback_plan::Message;
 
 /// The first reason why two types are incompatible.
@@ -231,7 +234,8 @@ type Ends<'a> = [TypeIn<'a>; 2];
 
 type Pairs = HashSet<(*const TypeKind, *const TypeKind)>;
 
-/// Maximum number of narrowings per comparison. One more entry indicates that there are others.
+/// Maximum number of narrowings per comparison with their own places. Others are narrowings of the
+/// outermost members.
 const NARROWINGS_MAX: usize = 512;
 
 /// Returns the visited pairs of types and the narrowings.
@@ -242,12 +246,12 @@ fn compare_from(
     message: Option<Message>,
     proven: &Pairs,
 ) -> Result<(Pairs, Vec<Narrowing>), Difference> {
-    let first = TypePair { from, to, parent: 0, steps: Vec::new() };
+    let first = TypePair { from, to, parent: 0, steps: Vec::new(), is_lenient: false };
     let mut comparison = ContractComparison {
         message,
         proven,
-        taken: HashSet::new(),
-        narrower: HashMap::new(),
+        is_lenient: false,
+        visited: Default::default(),
         pairs: vec![first],
         current: 0,
         steps: Vec::new(),
@@ -256,6 +260,7 @@ fn compare_from(
     // Pairs are processed in the order of the queue; `types` recurses within a pair.
     while let Some(pair) = comparison.pairs.get(comparison.current) {
         let (from, to) = (pair.from, pair.to);
+        comparison.is_lenient = pair.is_lenient;
         let is_root = comparison.current == 0 && root == NullRoot::ButForNull;
         let compared = match is_root {
             true => comparison.one_alternative(from, to),
@@ -264,7 +269,8 @@ fn compare_from(
         compared.map_err(|why| comparison.seen_from_root(why))?;
         comparison.current += 1;
     }
-    Ok((comparison.taken, comparison.narrowings))
+    let [strict, lenient] = comparison.visited.map(|visited| visited.taken);
+    Ok((strict.into_iter().chain(lenient).collect(), comparison.narrowings))
 }
 
 /// Maximum recursion depth. Deeper pairs are queued, because a chain of named types may be as long
@@ -277,6 +283,18 @@ struct TypePair<'a> {
     to: TypeIn<'a>,
     parent: usize,
     steps: Vec<String>,
+    is_lenient: bool,
+}
+
+/// The visited pairs of types.
+#[derive(Default)]
+struct Visited {
+    /// Pairs of lists and of objects, by address. A second visit stops the recursion for recursive
+    /// types.
+    taken: Pairs,
+    /// Narrowings of the completed pairs in `taken`, with paths relative to the pair. A type that
+    /// is used at several places narrows each of them.
+    narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
 }
 
 struct ContractComparison<'a> {
@@ -284,12 +302,10 @@ struct ContractComparison<'a> {
     message: Option<Message>,
     /// Pairs known to be compatible without narrowings.
     proven: &'a Pairs,
-    /// Pairs of lists and of objects that were visited, by address. A second visit stops the
-    /// recursion for recursive types.
-    taken: Pairs,
-    /// Narrowings of the completed pairs in `taken`, with paths relative to the pair. A type that
-    /// is used at several places narrows each of them.
-    narrower: HashMap<(*const TypeKind, *const TypeKind), Vec<Narrowing>>,
+    /// Whether incompatibilities narrow: within alternatives that no test distinguishes.
+    is_lenient: bool,
+    /// Visited pairs, of strict and of lenient comparisons.
+    visited: [Visited; 2],
     /// All pairs, processed or queued; the first is the root.
     pairs: Vec<TypePair<'a>>,
     current: usize,
@@ -304,14 +320,32 @@ impl<'a> ContractComparison<'a> {
         self.steps.push(step.to_owned());
         // Beyond the limit, queue the pair instead of recursing.
         let result = if self.steps.len() < STEPS_MAX {
-            self.types(from, to).map_err(|why| why.prefixed_with(step))
+            let compared = self.types(from, to);
+            self.settle(compared).map_err(|why| why.prefixed_with(step))
         } else {
-            let steps = self.steps.clone();
-            self.pairs.push(TypePair { from, to, parent: self.current, steps });
+            let (steps, is_lenient) = (self.steps.clone(), self.is_lenient);
+            self.pairs.push(TypePair { from, to, parent: self.current, steps, is_lenient });
             Ok(())
         };
         self.steps.pop();
         result
+    }
+
+    /// Records an incompatibility as a narrowing of the current place, if the comparison is lenient.
+    fn settle(&mut self, compared: Compared) -> Compared {
+        let why = match compared {
+            Err(why) if self.is_lenient => why,
+            other => return other,
+        };
+        let is_of_target = matches!(why.mismatch, Mismatch::Missing | Mismatch::MayBeAbsent);
+        let found = Narrowing::of_both_messages(why.mismatch.to_string());
+        let member = (!why.path.is_empty()).then_some(why.path.as_str());
+        self.narrow(member, Narrowing { is_of_target, ..found });
+        Ok(())
+    }
+
+    fn visited(&mut self) -> &mut Visited {
+        &mut self.visited[usize::from(self.is_lenient)]
     }
 
     /// Extends the path of a reason from the current pair to the root.
@@ -327,7 +361,7 @@ impl<'a> ContractComparison<'a> {
     /// Records a narrowing of the current place or one of its members.
     fn narrow(&mut self, member: Option<&str>, found: Narrowing) {
         let is_of_another = self.message.is_some_and(|message| !found.concerns(message));
-        if is_of_another || self.narrowings.len() > NARROWINGS_MAX {
+        if is_of_another {
             return;
         }
         let place = member.into_iter().fold(self.place(), below);
@@ -335,10 +369,16 @@ impl<'a> ContractComparison<'a> {
     }
 
     fn note(&mut self, found: Narrowing) {
-        match self.narrowings.len().cmp(&NARROWINGS_MAX) {
-            Ordering::Less => self.narrowings.push(found),
-            Ordering::Equal => self.narrowings.push(Narrowing::of_both_messages("and others".to_owned())),
-            Ordering::Greater => {}
+        if self.narrowings.len() < NARROWINGS_MAX {
+            self.narrowings.push(found);
+            return;
+        }
+        // The outermost member of the place stands for all others below it.
+        let steps = found.path.match_indices('.').map(|(at, _)| at).nth(1);
+        let path = found.path[..steps.unwrap_or(found.path.len())].to_owned();
+        let others = Narrowing { path, ..Narrowing::of_both_messages("and others".to_owned()) };
+        if !self.narrowings[NARROWINGS_MAX..].contains(&others) {
+            self.narrowings.push(others);
         }
     }
 
@@ -356,8 +396,8 @@ impl<'a> ContractComparison<'a> {
     /// Records the narrowings of a pair that was compared before at the current place. A pair with
     /// an incomplete comparison has no narrowings yet; a recursive occurrence adds no others.
     fn narrow_again(&mut self, pair: (*const TypeKind, *const TypeKind)) {
-        let known = self.narrower.get(&pair).cloned().unwrap_or_default();
-        if known.is_empty() || self.narrowings.len() > NARROWINGS_MAX {
+        let known = self.visited().narrower.get(&pair).cloned().unwrap_or_default();
+        if known.is_empty() {
             return;
         }
         let place = self.place();
@@ -376,17 +416,18 @@ impl<'a> ContractComparison<'a> {
             Some(Narrowing { path: found.path.strip_prefix(&place)?.to_owned(), ..found.clone() })
         });
         let own = own.collect();
-        self.narrower.insert(pair, own);
+        self.visited().narrower.insert(pair, own);
     }
 
     fn types(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Compared {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         // `Any` is always nullable, so it is tested before nullability.
         if matches!(source.kind, TypeKind::Any) || matches!(target.kind, TypeKind::Any) {
-            return Ok(());
+            return self.overlapping(from, to);
         }
         if source.nullable && !target.nullable {
-            return Err(Mismatch::Null { to: to.ty.to_string() }.into());
+            let is_null = Err(Mismatch::Null { to: to.ty.to_string() }.into());
+            self.settle(is_null)?;
         }
         self.kinds([from, to], source.kind, target.kind)
     }
@@ -402,12 +443,13 @@ impl<'a> ContractComparison<'a> {
             return Ok(());
         }
         // Insert the pair before comparing its parts, so that a recursive type finds itself.
-        if holds_others && !self.taken.insert(pair) {
+        if holds_others && !self.visited().taken.insert(pair) {
             self.narrow_again(pair);
             return Ok(());
         }
         let mark = self.narrowings.len();
-        self.parts(ends, source, target)?;
+        let compared = self.parts(ends, source, target);
+        self.settle(compared)?;
         if holds_others {
             self.remember(pair, mark);
         }
@@ -438,7 +480,10 @@ impl<'a> ContractComparison<'a> {
             }
             // The declared members of the object must select one alternative.
             (TypeKind::Object(a), TypeKind::Choice(b)) => match matching_alternative(from, a, b) {
-                Some(one) => self.one_alternative(from, to.types.at(one)),
+                Some(one) => {
+                    self.narrow_values(None, other_alternatives(a, b));
+                    self.one_alternative(from, to.types.at(one))
+                }
                 None => Err(kind(from, to)),
             },
             _ => Err(kind(from, to)),
@@ -463,9 +508,27 @@ impl<'a> ContractComparison<'a> {
     fn one_alternative(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Compared {
         let (source, target) = (from.types.resolve(from.ty), to.types.resolve(to.ty));
         match (source.kind, target.kind) {
-            (TypeKind::Any, _) | (_, TypeKind::Any) => Ok(()),
+            (TypeKind::Any, _) | (_, TypeKind::Any) => self.overlapping(from, to),
             _ => self.kinds([from, to], source.kind, target.kind),
         }
+    }
+
+    /// Compares alternatives that no test distinguishes. The value of such a type is any value, so none
+    /// is incompatible for certain, and each difference narrows.
+    fn overlapping(&mut self, from: TypeIn<'a>, to: TypeIn<'a>) -> Compared {
+        let [Some(sources), Some(targets)] = [from, to].map(alternatives_of) else { return Ok(()) };
+        let was_lenient = std::mem::replace(&mut self.is_lenient, true);
+        if takes_null(from) && !takes_null(to) {
+            self.narrow_values(None, vec!["null".to_owned()]);
+        }
+        for source in sources {
+            match nearest(source, &targets) {
+                Some(target) => self.one_alternative(source, target)?,
+                None => self.narrow_values(None, vec![format!("values that are {}", source.ty)]),
+            }
+        }
+        self.is_lenient = was_lenient;
+        Ok(())
     }
 
     /// Alternatives of the target differ in JSON kind, so at most one can be compatible.
@@ -505,7 +568,10 @@ impl<'a> ContractComparison<'a> {
         for field in optional.filter(|field| field.access != Access::WriteOnly) {
             let why = match a.field(&field.name) {
                 Some(source) if source.access == Access::WriteOnly => "never in answers of the other side",
-                None if !matches!(a.additional, Additional::Of(_)) => "nothing on the other side fills it",
+                None if matches!(a.additional, Additional::Of(_)) => {
+                    "only among further members of the other side"
+                }
+                None => "nothing on the other side fills it",
                 _ => continue,
             };
             let found = Narrowing::only_in(why, Message::Answer);
@@ -525,7 +591,7 @@ impl<'a> ContractComparison<'a> {
         match (&a.additional, &b.additional) {
             (Additional::Of(a), Additional::Of(b)) => self.step("*", from.types.at(a), to.types.at(b))?,
             (Additional::Of(_), Additional::Closed) => {
-                return Err(Difference::from(Mismatch::Undeclared).prefixed_with("*"));
+                self.settle(Err(Difference::from(Mismatch::Undeclared).prefixed_with("*")))?;
             }
             (Additional::Open, Additional::Closed) => {
                 let values = "members that the other side does not take".to_owned();
@@ -585,7 +651,8 @@ impl<'a> ContractComparison<'a> {
     fn objects(&mut self, ends: Ends<'a>, a: &'a Object, b: &'a Object) -> Compared {
         let [from, to] = ends;
         for wanted in b.fields.iter().filter(|field| field.required) {
-            self.check_required(a, wanted)?;
+            let checked = self.check_required(a, wanted);
+            self.settle(checked)?;
         }
         let message = self.message;
         let is_sent = |field: &&Field| message.is_none_or(|message| field.access.is_in(message));
@@ -596,7 +663,8 @@ impl<'a> ContractComparison<'a> {
                 // An open target accepts any value; `members` records the narrowing.
                 (None, Additional::Open) => continue,
                 (None, Additional::Closed) => {
-                    return Err(Difference::from(Mismatch::Undeclared).prefixed_with(&field.name));
+                    self.settle(Err(Difference::from(Mismatch::Undeclared).prefixed_with(&field.name)))?;
+                    continue;
                 }
             };
             self.step(&field.name, from.types.at(&field.ty), to.types.at(target))?;
@@ -604,6 +672,67 @@ impl<'a> ContractComparison<'a> {
         self.members(a, b);
         self.narrow_values(None, scalars::unread(&a.unread, &b.unread));
         self.others(ends, a, b)
+    }
+}
+
+/// Returns the alternatives of a type, also of one that is any value because no test distinguishes them.
+/// Returns `None` if a value of any structure belongs to the type.
+pub(super) fn alternatives_of(of: TypeIn<'_>) -> Option<Vec<TypeIn<'_>>> {
+    let resolved = of.types.resolve(of.ty);
+    let all = match resolved.kind {
+        TypeKind::Any => of.types.overlapping(resolved)?.kind.alternatives(),
+        TypeKind::OneOf(_) | TypeKind::Choice(_) => resolved.kind.alternatives(),
+        _ => return Some(vec![of]),
+    };
+    let all: Option<Vec<_>> = all.iter().map(|one| alternatives_of(of.types.at(one))).collect();
+    Some(all?.into_iter().flatten().collect())
+}
+
+fn takes_null(of: TypeIn<'_>) -> bool {
+    let resolved = of.types.resolve(of.ty);
+    of.types.overlapping(resolved).map_or(resolved.nullable, |all| all.nullable)
+}
+
+/// Minimum share of equal members of two objects that are versions of each other.
+const NEAR: f64 = 0.3;
+
+/// Returns the alternative that is most likely another version of a type: the one of the same name,
+/// otherwise the most similar one.
+fn nearest<'a>(of: TypeIn<'a>, among: &[TypeIn<'a>]) -> Option<TypeIn<'a>> {
+    let name = |ty: &Type| match &ty.kind {
+        TypeKind::Named(reference) => Some(Arc::clone(&reference.name)),
+        _ => None,
+    };
+    let own = name(of.ty);
+    let same = among.iter().find(|other| own.is_some() && name(other.ty) == own);
+    let alike = || {
+        let scored = among.iter().map(|other| (similarity(of, *other), other));
+        let best = scored.filter(|(score, _)| *score > NEAR);
+        best.reduce(|best, one| if one.0 > best.0 { one } else { best }).map(|(_, other)| other)
+    };
+    same.or_else(alike).copied()
+}
+
+/// Returns the similarity of two types, from 0 to 1.
+fn similarity(from: TypeIn<'_>, to: TypeIn<'_>) -> f64 {
+    match (from.kind(), to.kind()) {
+        (TypeKind::Object(a), TypeKind::Object(b)) => {
+            let both = a.fields.iter().filter(|field| b.field(&field.name).is_some()).count();
+            let all = a.fields.len() + b.fields.len() - both;
+            if all == 0 { 1.0 } else { both as f64 / all as f64 }
+        }
+        (TypeKind::Scalar(a), TypeKind::Scalar(b)) => match scalars::compare(a, b) {
+            Ok(values) if values.is_empty() => 1.0,
+            Ok(_) => 0.8,
+            Err(_) if a.kind == b.kind => 0.5,
+            Err(_) => 0.0,
+        },
+        (TypeKind::Array(a), TypeKind::Array(b)) => {
+            let [a, b] = [from.types.at(&a.items), to.types.at(&b.items)];
+            if nearest(a, &[b]).is_some() { 1.0 } else { 0.5 }
+        }
+        (TypeKind::Null, TypeKind::Null) => 1.0,
+        _ => 0.0,
     }
 }
 
@@ -685,6 +814,15 @@ fn matching_alternative<'a>(from: TypeIn<'a>, object: &Object, choice: &'a Choic
     choice.pick(listed, has).map(|at| &choice.alternatives[at])
 }
 
+/// Describes values of an object that belong to another alternative than the object does: an optional
+/// member selects it.
+fn other_alternatives(object: &Object, choice: &Choice) -> Vec<String> {
+    let Test::OwnField(own) = &choice.test else { return Vec::new() };
+    let optional =
+        own.iter().flatten().filter(|name| object.field(name).is_some_and(|field| !field.required));
+    optional.map(|name| format!("values with `{name}`, which select another alternative")).collect()
+}
+
 fn kind(from: TypeIn<'_>, to: TypeIn<'_>) -> Difference {
     Mismatch::Kind { from: from.ty.to_string(), to: to.ty.to_string() }.into()
 }
@@ -709,7 +847,13 @@ impl fmt::Display for Difference {
         if !self.path.is_empty() {
             write!(f, "`{}`: ", self.path)?;
         }
-        match &self.mismatch {
+        self.mismatch.fmt(f)
+    }
+}
+
+impl fmt::Display for Mismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
             Mismatch::Null { to } => write!(f, "it may be null, and {to} may not"),
             Mismatch::Kind { from, to } => write!(f, "{from} is not {to}"),
             Mismatch::Format { from, to } => write!(f, "a `{from}` is no `{to}`"),

@@ -3,13 +3,16 @@
 //! value, a body that is not JSON is opaque, and a path that no request can have is omitted.
 
 use super::alternatives::settle_alternatives;
+use super::compare::alternatives_of;
 use super::documents::{Documents, Follow};
 use super::faults;
 use super::grouped::Grouped;
 use super::normal::{self, BodyContent, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter};
 use super::path::{OpKey, PathTemplate};
 use super::schema::Schemas;
-use super::types::{Access, Additional, Field, Object, Type, TypeId, TypeKind, Types, Unread};
+use super::types::{
+    Access, Additional, Field, Object, Overlapping, Type, TypeId, TypeIn, TypeKind, Types, Unread,
+};
 use super::{
     Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, RequestBody, Response, StatusPattern,
     UnreadMedia, Webhook,
@@ -43,8 +46,9 @@ pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings
     // References must be acyclic before alternatives are resolved, because resolving follows them
     // without a check.
     break_cycles(&mut types, &mut grouped);
-    let settle = |ty: &Type, types: &Types, grouped: &mut Grouped| {
-        settle_alternatives(ty, types, &discriminators, grouped)
+    let mut overlapping = Overlapping::default();
+    let mut settle = |ty: &Type, types: &Types, grouped: &mut Grouped| {
+        settle_alternatives(ty, types, &discriminators, grouped, &mut overlapping)
     };
     let of_events = webhooks.iter_mut().filter_map(|webhook| Some(&mut webhook.body.as_mut()?.ty));
     for ty in operations.iter_mut().flat_map(types_of).chain(of_events) {
@@ -58,6 +62,7 @@ pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings
     for (id, ty) in named.collect::<Vec<_>>() {
         types.replace(id, ty);
     }
+    types.set_overlapping(overlapping);
     for mut operation in operations {
         // An exploded object can be expanded only after its type is resolved.
         spread(&mut operation.query, &types, &styles);
@@ -137,33 +142,34 @@ fn direct_references(ty: &Type) -> Vec<usize> {
     }
 }
 
-/// Replaces each exploded object parameter by one parameter per field.
+/// Replaces each exploded object parameter by one parameter per field, and gives lists of the style
+/// `deepObject` the name with brackets that clients send.
 fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, ParameterStyle>) {
-    let is_spread = |parameter: &Parameter| {
-        styles.get(&parameter.span) == Some(&ParameterStyle::Exploded)
-            && matches!(types.resolve(&parameter.ty).kind, TypeKind::Object(object) if !object.fields.is_empty())
-    };
-    if !query.iter().any(is_spread) {
-        return;
-    }
+    let is_exploded = |parameter: &Parameter| styles.get(&parameter.span) == Some(&ParameterStyle::Exploded);
     let mut all = Vec::new();
     for parameter in std::mem::take(query) {
-        let TypeKind::Object(object) = types.resolve(&parameter.ty).kind else {
-            all.push(parameter);
-            continue;
+        let fields = match is_exploded(&parameter) {
+            true => exploded_fields(types.at(&parameter.ty)),
+            false => Vec::new(),
         };
-        if !is_spread(&parameter) {
-            all.push(parameter);
-            continue;
-        }
-        all.extend(object.fields.iter().map(|field| Parameter {
+        let spread = fields.iter().map(|(field, is_always)| Parameter {
             name: field.name.clone(),
             ty: field.ty.clone(),
-            required: parameter.required && field.required,
+            required: parameter.required && *is_always,
             form: ParameterForm::Plain,
             default: field.default.clone(),
             span: field.span,
-        }));
+        });
+        let spread: Vec<Parameter> = spread.collect();
+        match types.resolve(&parameter.ty).kind {
+            _ if !spread.is_empty() => all.extend(spread),
+            // The specification leaves this notation open; `name[]=a&name[]=b` is the usual one.
+            TypeKind::Array(_) if parameter.form == ParameterForm::Deep => {
+                let name = format!("{}[]", parameter.name);
+                all.push(Parameter { name, form: ParameterForm::Plain, ..parameter });
+            }
+            _ => all.push(parameter),
+        }
     }
     // The first of several parameters with the same name applies.
     let mut known: Vec<String> = Vec::new();
@@ -173,6 +179,17 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Para
         first
     });
     *query = all;
+}
+
+/// Returns the fields of an object, or of all objects that a value may be, and whether each value has
+/// them. Empty for other types.
+fn exploded_fields(ty: TypeIn<'_>) -> Vec<(&Field, bool)> {
+    let objects = alternatives_of(ty).and_then(|all| all.into_iter().map(TypeIn::object).collect());
+    let objects: Vec<&Object> = objects.unwrap_or_default();
+    let is_always =
+        |name: &str| objects.iter().all(|object| object.field(name).is_some_and(|field| field.required));
+    let fields = objects.iter().flat_map(|object| &object.fields);
+    fields.map(|field| (field, is_always(&field.name))).collect()
 }
 
 /// Returns whether both schemas are the same reference.

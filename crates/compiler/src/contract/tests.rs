@@ -318,6 +318,33 @@ fn all_of_is_one_type_of_all_its_parts() {
     );
 }
 
+/// `nullable` adds null to the type next to it; authors also write it next to `allOf`.
+#[test]
+fn a_conjunction_takes_null_if_all_of_its_types_do() {
+    let cases = [
+        ("{allOf: [{$ref: '#/components/schemas/N'}, {type: object, properties: {b: {}}}]}", false),
+        ("{allOf: [{$ref: '#/components/schemas/N'}, {properties: {b: {}}}]}", true),
+        (
+            "{allOf: [{$ref: '#/components/schemas/N'}, {type: object, nullable: true, properties: {b: {}}}]}",
+            true,
+        ),
+        (
+            "{allOf: [{$ref: '#/components/schemas/O'}, {type: object, nullable: true, properties: {b: {}}}]}",
+            false,
+        ),
+        ("{allOf: [{$ref: '#/components/schemas/O'}, {nullable: true}]}", true),
+        ("{nullable: true, allOf: [{$ref: '#/components/schemas/O'}]}", true),
+        ("{type: object, nullable: true, allOf: [{$ref: '#/components/schemas/O'}]}", true),
+        ("{allOf: [{$ref: '#/components/schemas/N'}]}", true),
+    ];
+    for (schema, is_nullable) in cases {
+        let (contract, ty) = typed(&format!(
+            "T: {schema}\nN: {{type: object, nullable: true, properties: {{a: {{}}}}}}\nO: {{type: object, properties: {{a: {{}}}}}}"
+        ));
+        assert_eq!(contract.types.resolve(&ty).nullable, is_nullable, "{schema}");
+    }
+}
+
 #[test]
 fn what_a_schema_without_a_type_speaks_about_is_its_type() {
     for (schema, text) in [
@@ -561,6 +588,21 @@ fn parameters_that_are_objects_are_read_by_their_style() {
     let query: Vec<_> =
         contract.operations[0].query.iter().map(|p| format!("{} {:?} {}", p.name, p.form, p.ty)).collect();
     assert_eq!(query, ["x Plain integer", "y Plain string", "deep Deep object", "one Joined(Comma) object"]);
+    let contract = good(&with_paths(
+        "/a:\n  get:\n    parameters: [{name: list, in: query, style: deepObject, explode: true, schema: {type: array, items: {type: string}}}]\n    responses: {204: {description: done}}",
+    ));
+    let listed = &contract.operations[0].query[0];
+    assert_eq!((listed.name.as_str(), listed.form), ("list[]", ParameterForm::Plain));
+    // A parameter that is one of several objects has the members of all of them.
+    for own in [", b", ""] {
+        let contract = read_all(&with_paths(&format!(
+            "/a:\n  get:\n    parameters:\n      - {{name: filter, in: query, required: true, schema: {{oneOf: [{{type: object, properties: {{a: {{type: string}}, c: {{}}}}, required: [a, c]}}, {{type: object, properties: {{b: {{type: string}}, c: {{}}}}, required: [c{own}]}}]}}}}\n    responses: {{204: {{description: done}}}}"
+        )))
+        .1;
+        let query: Vec<_> =
+            contract.operations[0].query.iter().map(|p| format!("{} {}", p.name, p.required)).collect();
+        assert_eq!(query, ["a false", "c true", "b false"], "{own}");
+    }
 }
 
 #[test]

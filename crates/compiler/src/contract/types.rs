@@ -277,7 +277,12 @@ impl TypeId {
 pub struct Types {
     all: Vec<NamedType>,
     by_name: HashMap<String, TypeId>,
+    overlapping: Overlapping,
 }
+
+/// Alternatives that no test distinguishes, by the place of their schema; `None` if several types have
+/// that place. Such a schema is any value, and only comparisons consider its alternatives.
+pub(super) type Overlapping = HashMap<Span, Option<Type>>;
 
 /// A type with its name.
 #[derive(Debug, Clone, PartialEq)]
@@ -464,6 +469,15 @@ impl Types {
             }
         }
         kinds
+    }
+
+    /// Returns the alternatives of a type that is any value because no test distinguishes them.
+    pub(super) fn overlapping(&self, any: Resolved<'_>) -> Option<&Type> {
+        self.overlapping.get(&any.span)?.as_ref().filter(|_| *any.kind == TypeKind::Any)
+    }
+
+    pub(super) fn set_overlapping(&mut self, all: Overlapping) {
+        self.overlapping = all;
     }
 
     pub(super) fn add(&mut self, named: NamedType) {

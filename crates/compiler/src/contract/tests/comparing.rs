@@ -41,6 +41,12 @@ fn a_narrower_target_is_found_by_every_bound() {
             "type: integer, format: int32",
             vec!["values above 2147483647", "values below -2147483648"],
         ),
+        (
+            "type: integer, format: int64",
+            "type: integer, format: uint64, maximum: 9223372036854775807",
+            vec!["values below 0"],
+        ),
+        ("type: integer, minimum: 0", "type: integer, format: uint32", vec!["values above 4294967295"]),
         ("type: integer, maximum: 200", "type: integer, maximum: 100", vec!["values above 100"]),
         ("type: integer", "type: integer, minimum: 1", vec!["values below 1"]),
         ("type: number, maximum: 1.5e1", "type: number, exclusiveMaximum: 15", vec!["values from 15 on"]),
@@ -55,6 +61,7 @@ fn a_narrower_target_is_found_by_every_bound() {
             vec!["values that are no multiple of 10"],
         ),
         ("type: number", "type: number, format: float", vec!["values that `float` rounds"]),
+        ("type: integer", "type: integer, format: unix-time", vec!["values that are no `unix-time`"]),
         (
             "type: string, maxLength: 51",
             "type: string, maxLength: 50",
@@ -319,6 +326,92 @@ fn two_defaults_of_one_member_are_a_difference_of_requests() {
     assert_eq!(found, ["$.a: left out: it means 10, and 20 on the other side"]);
     assert_eq!(narrowed(&of(", default: 10"), &of("")), Vec::<String>::new());
     assert_eq!(narrowed(&of(", default: 10"), &of(", default: 10")), Vec::<String>::new());
+}
+
+#[test]
+fn an_optional_member_may_select_another_alternative() {
+    let choice = "T: {oneOf: [{type: object, required: [a], properties: {a: {type: integer}}}, {type: object, properties: {b: {}}}]}";
+    assert_eq!(
+        narrowed("T: {type: object, properties: {a: {type: string}, b: {}}}", choice),
+        ["$: values with `a`, which select another alternative", "$.a: not declared on the other side",]
+    );
+}
+
+/// A list has elements of one of the alternatives, not of both.
+#[test]
+fn lists_that_nothing_tells_apart_exclude_mixed_ones() {
+    let own = "A: {type: object, properties: {x: {}}}\nB: {type: object, properties: {x: {}, y: {}}}";
+    let [a, b] = ["A", "B"].map(|name| format!("{{$ref: '#/components/schemas/{name}'}}"));
+    let mixed = format!("T: {{type: array, items: {{oneOf: [{a}, {b}]}}}}\n{own}");
+    let one = format!("T: {{oneOf: [{{type: array, items: {a}}}, {{type: array, items: {b}}}]}}\n{own}");
+    assert_eq!(narrowed(&mixed, &one), ["$: values that `anyOf: lists of A | B` excludes"]);
+    assert_eq!(narrowed(&one, &one), Vec::<String>::new());
+    assert_eq!(narrowed(&one, &mixed), Vec::<String>::new());
+}
+
+#[test]
+fn a_map_fills_a_declared_member_by_chance_only() {
+    let map = "T: {type: object, additionalProperties: {type: object}}";
+    assert_eq!(
+        narrowed(map, "T: {type: object, properties: {a: {type: object}}}"),
+        ["$.a: only among further members of the other side"]
+    );
+}
+
+/// Such a type is any value, so no difference makes two of them incompatible.
+#[test]
+fn alternatives_that_nothing_tells_apart_are_compared_with_their_versions() {
+    let of = |members: &str, more: &str| {
+        format!(
+            "T: {{type: object, properties: {{v: {{anyOf: [{{$ref: '#/components/schemas/A'}}, {{$ref: '#/components/schemas/B'}}{more}]}}}}}}\nA: {{type: object, properties: {{{members}, up: {{$ref: '#/components/schemas/T'}}}}}}\nB: {{type: object, properties: {{id: {{type: string}}}}}}"
+        )
+    };
+    let old = of("id: {type: string}, a: {type: integer}, b: {type: string}", "");
+    assert_eq!(narrowed(&old, &old), Vec::<String>::new());
+    // Every difference is told, also after one that would make two other types incompatible.
+    let changed = of("id: {type: string, maxLength: 3}, a: {type: boolean}, c: {type: string}", "");
+    assert_eq!(
+        narrowed(&old, &changed),
+        [
+            "$.v.id: texts longer than 3 characters",
+            "$.v.a: integer is not boolean",
+            "$.v.b: not declared on the other side",
+            "$.v.c: nothing on the other side fills it",
+        ]
+    );
+    let more = of(
+        "id: {type: string}, a: {type: integer}, b: {type: string}",
+        ", {type: object, properties: {x: {}}}",
+    );
+    assert_eq!(narrowed(&more, &old), ["$.v.up.v: values that are object", "$.v: values that are object"]);
+    assert_eq!(narrowed(&old, &more), Vec::<String>::new());
+    // One of them remains.
+    let one = "T: {type: object, properties: {v: {type: object, properties: {id: {type: string}}}}}";
+    assert_eq!(
+        narrowed(&old, one),
+        [
+            "$.v.a: not declared on the other side",
+            "$.v.b: not declared on the other side",
+            "$.v.up: not declared on the other side",
+        ]
+    );
+    // What is found there decides nothing about the same types elsewhere.
+    let strict = |text: &str| text.replace("v: {anyOf", "w: {$ref: '#/components/schemas/A'}, v: {anyOf");
+    assert_eq!(goes(&strict(&old), &strict(&changed)), Err("`w.a`: integer is not boolean".to_owned()));
+}
+
+/// Beyond the limit, the outermost member of a place stands for all places below it.
+#[test]
+fn many_narrowings_have_all_their_outermost_members() {
+    let of = |bound: &str| {
+        let members: String = (0..600).map(|at| format!("m{at}: {{type: integer{bound}}}, ")).collect();
+        format!(
+            "T: {{type: object, properties: {{a: {{type: object, properties: {{{members}}}}}, b: {{type: object, properties: {{{members}}}}}}}}}"
+        )
+    };
+    let found = narrowed(&of(""), &of(", maximum: 3"));
+    assert_eq!(found.len(), 514);
+    assert_eq!(found[512..], ["$.a: and others", "$.b: and others"]);
 }
 
 /// The cache returns the same narrowings as the first comparison.
