@@ -384,7 +384,7 @@ impl<'b> LensBuilder<'b, '_> {
             return Some(ValueOp::Keep);
         };
         if from.is_nullable() && !to.is_nullable() {
-            self.findings.push(faults::null_through_shape(&shape.name, way, to.ty));
+            self.findings.push(faults::null_through_shape(&shape.name, [way.from(), way.to()], to.ty));
         }
         let types = if self.way.from == 0 { [from, to] } else { [to, from] };
         let types = match shape.each_value {

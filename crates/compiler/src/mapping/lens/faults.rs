@@ -224,8 +224,8 @@ pub(super) fn types(
         .help(format!("{why}; convert it with `as:`, or turn it by a `shape:`"))
 }
 
-pub(super) fn null_through_shape(name: &Spanned<String>, way: Direction<'_>, to: &Type) -> Finding {
-    let message = format!("{} may have null here, and {} needs {to}", way.from(), way.to());
+pub(super) fn null_through_shape(name: &Spanned<String>, [from, into]: [&str; 2], to: &Type) -> Finding {
+    let message = format!("{from} may have null here, and {into} needs {to}");
     Finding::error(Code::Types, name.span, message).help("a shape passes null on")
 }
 

@@ -316,6 +316,10 @@ impl<'p> Lenses<'p> {
         let named = self.find(&used.name, findings)?;
         let of = named.types?;
         let types = self.elements(used, types, findings)?;
+        let is_inner = used.each || used.each_value;
+        if is_inner && used.otherwise.is_none() {
+            self.check_null(&used.name, types, to, findings);
+        }
         // The body must be valid for the shape, and the result of the shape for the body of the other
         // side.
         for side in [0, 1] {
@@ -332,6 +336,21 @@ impl<'p> Lenses<'p> {
             Some(otherwise) => self.attempt(lens, used, otherwise, types[to.place()], to, findings),
         };
         Some(if used.each { lens.each() } else { lens })
+    }
+
+    /// Reports values that may be null where the other side does not take null. A shape passes null on.
+    fn check_null(
+        &self,
+        name: &Spanned<String>,
+        types: [TypeIn<'_>; 2],
+        to: SideId,
+        findings: &mut Findings,
+    ) {
+        let [from, into] = [to.other(), to].map(|side| types[side.place()]);
+        if from.is_nullable() && !into.is_nullable() {
+            let sides = [to.other(), to].map(|side| self.world.side(side.place()));
+            findings.push(faults::null_through_shape(name, sides, into.ty));
+        }
     }
 
     /// Adds the fallback in `else:` to a lens. `built` is the type of its result.
