@@ -9,7 +9,7 @@ use super::faults;
 use super::paths::location;
 use super::route::RouteCheck;
 use super::rules::{DROP, is_own_header};
-use crate::contract::{Difference, Operation, Parameter, Response, StatusPattern, TypeIn, compare};
+use crate::contract::{Difference, Operation, Parameter, Response, StatusPattern, TypeIn, compare, defaults};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{PairDecl, ParameterLine, ServeDecl};
 use switchback_plan::{self as plan, HeaderRule, Key, Loss, Message, Narrow, SideId};
@@ -279,7 +279,10 @@ impl<'a> RouteCheck<'_, 'a> {
         let towards = if message == Message::Request { self.serves.other() } else { self.serves };
         let source = TypeIn { types: self.env.types(towards.other()), ty: &from.ty };
         let target = TypeIn { types: self.env.types(towards), ty: &to.ty };
-        let narrowings = compare(source, target, Some(message))?;
+        let mut narrowings = compare(source, target, Some(message))?;
+        if !from.required {
+            narrowings.extend(defaults(from.default.as_deref(), to.default.as_deref()));
+        }
         let place = format!("header {} of the {}", from.name, word(message));
         self.lose_narrower(&narrowings, towards, &place, span);
         Ok(())
