@@ -499,7 +499,9 @@ impl<'c> Bodies<'c> {
         let pairing = fields::pair([old, new], types.map(|ty| ty.types), &known);
         self.taken.extend(pairing.taken);
         self.renamed.extend(pairing.renamed);
-        if pairing.both.iter().any(|both| both.around.iter().any(Option::is_some)) {
+        // An accepted guess may still relate a nested member. A type whose wrappers were preserved must not
+        // be named again, or the attempts would not end.
+        if known.unwraps && pairing.both.iter().any(|both| both.around.iter().any(Option::is_some)) {
             shape.unwraps = Some(name.to_owned());
         }
         for guess in &pairing.guesses {

@@ -50,7 +50,7 @@ pub(super) struct FieldContext<'k> {
     pub name: &'k str,
     pub accepted: &'k BTreeSet<String>,
     pub descriptions: &'k Descriptions<'k>,
-    /// Whether to remove an object that wraps all fields of one side.
+    /// Whether to remove an object that wraps fields of one side.
     pub unwraps: bool,
     /// Old and new names of members that a person has related in one type. They hold in the others.
     pub siblings: &'k BTreeSet<[String; 2]>,
@@ -76,7 +76,9 @@ pub(super) fn pair<'t>(
     }
     let mut pairing = same(objects);
     said_alike(objects, types, known, &mut pairing);
-    pair_moved(objects, types, known, &mut pairing);
+    if known.unwraps {
+        pair_moved(objects, types, known, &mut pairing);
+    }
     let all = guesses(objects, &pairing, types, known);
     for guess in all {
         match known.accepted.contains(&guess.id).then(|| accept(&guess, objects, types, &mut pairing)) {

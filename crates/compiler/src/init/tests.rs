@@ -508,6 +508,23 @@ fn header_fields_of_both_sides_are_passed_without_a_line() {
 }
 
 #[test]
+fn another_default_of_a_header_field_is_listed() {
+    let with = |version: &str| {
+        notes("    Note: {type: object, properties: {id: {type: string}}}\n").replace(
+            "/note: {get: {",
+            &format!("/note: {{get: {{parameters: [{{name: X-Version, in: header, schema: {{type: string, default: '{version}'}}}}], "),
+        )
+    };
+    let draft = drafted(&with("1.1"), &with("1.2"), &[]);
+    let listed: Vec<(&str, Weight)> =
+        draft.decisions.iter().map(|one| (one.text.as_str(), one.weight)).collect();
+    let text =
+        "`header X-Version of the request` of v1: left out: it means \"1.1\", and \"1.2\" on the other side";
+    assert_eq!(listed, [(text, Weight::Changed)]);
+    assert_eq!(drafted(&with("1.1"), &with("1.1"), &[]).decisions, []);
+}
+
+#[test]
 fn a_key_of_its_own_stands_alone() {
     let with = |name: &str| {
         let text = notes("    Note: {type: object, properties: {id: {type: string}}}\n");
@@ -732,6 +749,18 @@ fn members_that_have_moved_into_a_new_object_go_there() {
     let owned = noted("id: {type: string}, owner: {type: object, properties: {name: {type: string}}}", "id");
     let named = noted("id: {type: string}, name: {type: string}", "id, name");
     assert_eq!(drafted(&named, &owned, &[]).counts.refused, 1);
+}
+
+/// Each attempt at the draft has to change something. A moved member without lines that compile did not.
+#[test]
+fn members_that_have_moved_without_lines_that_compile_end_the_attempts() {
+    let old = noted("code_word: {type: string}, left: {type: integer}", "code_word, left");
+    let new = noted(
+        "holder: {type: object, additionalProperties: false, properties: {code_word: {type: string}}}",
+        "holder",
+    );
+    let draft = drafted(&old, &new, &[]);
+    assert_eq!(draft.counts.refused, 1, "{:?}", draft.decisions);
 }
 
 #[test]
