@@ -399,11 +399,8 @@ async fn documents_of_a_folder_are_served_as_they_are() {
     assert_eq!(broken, 0, "documents that are not served as they are");
 }
 
-/// The documents of a folder and of its folders: files with `openapi` or `swagger` at the top.
+/// The documents of a folder and of all folders in it: files with `openapi` or `swagger` at the top.
 fn documents(folder: &Path) -> Vec<PathBuf> {
-    let list = |folder: &Path| -> Vec<PathBuf> {
-        std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
-    };
     let is_document = |path: &PathBuf| {
         let Ok(text) = std::fs::read_to_string(path) else { return false };
         let says = |word: &str| {
@@ -412,10 +409,16 @@ fn documents(folder: &Path) -> Vec<PathBuf> {
         };
         says("openapi") || says("swagger")
     };
-    let mut all = list(folder);
-    let within: Vec<PathBuf> = all.iter().filter(|path| path.is_dir()).flat_map(|path| list(path)).collect();
-    all.extend(within);
-    all.retain(|path| path.is_file() && is_document(path));
+    let (mut open, mut all) = (vec![folder.to_owned()], Vec::new());
+    while let Some(folder) = open.pop() {
+        for path in std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path()) {
+            match path.is_dir() {
+                true => open.push(path),
+                false => all.push(path),
+            }
+        }
+    }
+    all.retain(is_document);
     all.sort();
     all
 }
