@@ -356,7 +356,7 @@ async fn errors_are_served_as_they_come() {
 
 #[tokio::test]
 async fn requests_are_sent_as_they_come() {
-    hold("api.yaml", REQUESTS, 42).await;
+    hold("api.yaml", REQUESTS, 47).await;
 }
 
 /// Every set of these responses.

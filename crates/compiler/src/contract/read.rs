@@ -142,8 +142,8 @@ fn direct_references(ty: &Type) -> Vec<usize> {
     }
 }
 
-/// Replaces each exploded object parameter by one parameter per field, and gives lists of the style
-/// `deepObject` the name with brackets that clients send.
+/// Replaces each exploded object parameter by one parameter per field, and gives lists and alternatives
+/// of the style `deepObject` the names with brackets that clients send.
 fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, ParameterStyle>) {
     let is_exploded = |parameter: &Parameter| styles.get(&parameter.span) == Some(&ParameterStyle::Exploded);
     let mut all = Vec::new();
@@ -167,6 +167,19 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Para
             TypeKind::Array(_) if parameter.form == ParameterForm::Deep => {
                 let name = format!("{}[]", parameter.name);
                 all.push(Parameter { name, form: ParameterForm::Plain, ..parameter });
+            }
+            // `name=5` or `name[field]=5`.
+            TypeKind::OneOf(alternatives) if parameter.form == ParameterForm::Deep => {
+                let objects = alternatives.iter().filter_map(|one| types.at(one).object());
+                all.extend(objects.flat_map(|object| &object.fields).map(|field| Parameter {
+                    name: format!("{}[{}]", parameter.name, field.name),
+                    ty: field.ty.clone(),
+                    required: false,
+                    form: ParameterForm::Plain,
+                    default: field.default.clone(),
+                    span: field.span,
+                }));
+                all.push(Parameter { form: ParameterForm::Plain, ..parameter });
             }
             _ => all.push(parameter),
         }

@@ -593,6 +593,12 @@ fn parameters_that_are_objects_are_read_by_their_style() {
     ));
     let listed = &contract.operations[0].query[0];
     assert_eq!((listed.name.as_str(), listed.form), ("list[]", ParameterForm::Plain));
+    let contract = good(&with_paths(
+        "/a:\n  get:\n    parameters: [{name: at, in: query, style: deepObject, explode: true, schema: {anyOf: [{type: object, properties: {gt: {type: integer}}}, {type: integer}]}}]\n    responses: {204: {description: done}}",
+    ));
+    let query: Vec<_> =
+        contract.operations[0].query.iter().map(|p| format!("{} {:?} {}", p.name, p.form, p.ty)).collect();
+    assert_eq!(query, ["at[gt] Plain integer", "at Plain object or integer"]);
     // A parameter that is one of several objects has the members of all of them.
     for own in [", b", ""] {
         let contract = read_all(&with_paths(&format!(
