@@ -91,8 +91,8 @@ impl FileLayout<'_> {
                     (self.line_of(node.span.start), self.line_of(node.span.end.saturating_sub(1)));
                 match style {
                     TextStyle::Block => {
-                        let end = self.block_end(first);
-                        self.fixed.push(first + 1..end);
+                        let header = self.block_header(node.span.start);
+                        self.fixed.push(header + 1..self.block_end(header));
                     }
                     _ if last > first => self.fixed.push(first + 1..last + 1),
                     _ => {}
@@ -102,20 +102,31 @@ impl FileLayout<'_> {
         }
     }
 
-    /// Returns the line after a block text whose header is on `line`.
-    fn block_end(&self, line: usize) -> usize {
-        let content = |line: usize| {
-            let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
-            self.text[self.starts[line]..end].trim_end()
-        };
-        let column = |text: &str| text.len() - text.trim_start_matches([' ', '-']).len();
-        let around = column(content(line));
-        let is_inside =
-            |line: &usize| content(*line).is_empty() || indent_of(content(*line)) > around.saturating_sub(1);
-        let lines = line + 1..self.starts.len();
-        let mut end = line + 1 + lines.take_while(is_inside).count();
+    fn line(&self, line: usize) -> &str {
+        let end = self.starts.get(line + 1).copied().unwrap_or(self.text.len());
+        self.text[self.starts[line]..end].trim_end()
+    }
+
+    /// Returns the line with the `|` or `>` of a block text. The text itself starts on a later line.
+    fn block_header(&self, start: u32) -> usize {
+        let first = self.line_of(start);
+        let is_header = !self.text[self.starts[first]..start as usize].trim().is_empty();
+        let above = (0..first).rev().find(|line| !self.line(*line).is_empty());
+        if is_header { first } else { above.unwrap_or(first) }
+    }
+
+    /// Returns the line after a block text whose header is on `header`.
+    fn block_end(&self, header: usize) -> usize {
+        let text = self.line(header);
+        let key = text.len() - text.trim_start_matches([' ', '-']).len();
+        // The text is further in than its key, or than its dash.
+        let dash = text[..key].rfind('-').filter(|_| text[key..].starts_with(['|', '>']));
+        let around = dash.unwrap_or(key);
+        let is_inside = |line: &usize| self.line(*line).is_empty() || indent_of(self.line(*line)) > around;
+        let lines = header + 1..self.starts.len();
+        let mut end = header + 1 + lines.take_while(is_inside).count();
         // Blank lines after the text are not part of it.
-        while end > line + 1 && content(end - 1).is_empty() {
+        while end > header + 1 && self.line(end - 1).is_empty() {
             end -= 1;
         }
         end
