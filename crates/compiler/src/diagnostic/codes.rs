@@ -44,7 +44,7 @@ codes! {
     EmptyFile "Y003" "empty-file": "A file has content.";
     TooLarge "Y004" "too-large": "A file stays within the bounds of size, nesting and number of values.";
     DuplicateKey "Y005" "duplicate-key": "A key is given once.";
-    Anchor "Y006" "anchor": "Values are written out: anchors, aliases and merge keys are not read.";
+    Anchor "Y006" "anchor": "An alias repeats a value that has an anchor before it; merge keys are not read.";
     Tag "Y007" "tag": "Values carry no tags.";
     SeveralDocuments "Y008" "several-documents": "A file holds one document.";
     AmbiguousBoolean "Y009" "ambiguous-boolean": "Words that some YAML readers take for booleans are quoted.";
@@ -89,6 +89,9 @@ codes! {
     ExampleForm "M012" "example-form": "An example is a request and its answer, or a value on both sides.";
     NoManifest "M014" "no-manifest": "A pack has a `pack.yaml`.";
     NoContract "M015" "no-contract": "The contracts that a pack names are among its files.";
+    UnknownFragment "M016" "unknown-fragment": "A fragment is declared under `fragments`.";
+    FragmentArguments "M017" "fragment-arguments": "A use gives a fragment the arguments that it takes.";
+    FragmentUse "M018" "fragment-use": "A fragment is used by name, where a block like its own stands.";
     ConfigPath "M013" "config-path": "A setting is written `$.config.<name>`.";
 
     // Names and shapes.
@@ -100,7 +103,7 @@ codes! {
     UnknownShape "M025" "unknown-shape": "A shape is declared under `shapes`.";
     UnknownType "M026" "unknown-type": "`of` names schemas of the contracts.";
     ShapeType "M027" "shape-type": "A shape relates two objects, and is used on values of its types.";
-    LeadsToItself "M028" "leads-to-itself": "A shape is not like itself, and does not lie within too many others.";
+    LeadsToItself "M028" "leads-to-itself": "A shape or a fragment does not lead to itself, and does not lie within too many others.";
     UnknownField "M029" "unknown-field": "A line names fields of the contract.";
     ClaimedTwice "M030" "claimed-twice": "A field has one line.";
     Unaccounted "M031" "unaccounted": "Every field of both types has a line.";

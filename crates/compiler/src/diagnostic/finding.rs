@@ -1,8 +1,15 @@
 //! Findings, and the collection of all findings of a run.
 
 use super::suggest::nearest;
-use super::{Code, Span};
+use super::{Code, Sources, Span};
+use std::collections::HashMap;
 use std::fmt;
+
+/// The words of a related place that uses the text of a finding.
+const USED: &str = "used here";
+
+/// Maximum number of related places of a finding in a text with several uses.
+const USES_SHOWN: usize = 4;
 
 /// The severity of a finding.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -115,6 +122,7 @@ pub(crate) struct NamedUses {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameKind {
     Archive,
+    Fragment,
     Outcome,
     Reason,
     Setting,
@@ -269,6 +277,16 @@ impl Finding {
         Finding { aspect: Aspect::Whole, ..self }
     }
 
+    /// Returns the places that use the text of the finding.
+    pub(crate) fn uses(&self) -> impl Iterator<Item = Span> {
+        self.related.iter().filter(|(_, words)| words == USED).map(|(span, _)| *span)
+    }
+
+    /// Adds a place that uses the text of the finding.
+    pub(crate) fn add_use(&mut self, place: Span) {
+        self.related.push((place, USED.to_owned()));
+    }
+
     /// Adds a related place.
     #[must_use]
     pub fn with_related(mut self, span: Span, words: impl Into<String>) -> Finding {
@@ -320,6 +338,11 @@ impl Findings {
         self.all.iter().skip(mark).any(|finding| finding.severity == Severity::Error)
     }
 
+    /// Returns the findings added since the mark, for changes.
+    pub(crate) fn since_mut(&mut self, mark: usize) -> &mut [Finding] {
+        &mut self.all[mark..]
+    }
+
     /// Removes all findings added since the mark.
     pub fn truncate(&mut self, mark: usize) {
         self.all.truncate(mark);
@@ -345,6 +368,42 @@ impl Findings {
         let is_within =
             |span: Span| span.file == place.file && span.start >= place.start && span.end <= place.end;
         self.all.iter().any(|finding| is_within(finding.span))
+    }
+
+    /// Replaces places in copies of files by those in the text, with the uses of the text as related
+    /// places. A finding that several uses have in common becomes one.
+    pub(crate) fn locate(&mut self, sources: &Sources) {
+        let mut known: HashMap<(Span, Code, String), usize> = HashMap::new();
+        for mut finding in std::mem::take(&mut self.all) {
+            let uses = finding.uses().flat_map(|place| [vec![place], sources.uses(place)].concat());
+            let uses = [sources.uses(finding.span), uses.collect()].concat();
+            finding.related.retain(|(_, words)| words != USED);
+            let suggested = finding.help.iter_mut().filter_map(|help| match help {
+                Help::Suggestion(suggestion) => Some(&mut suggestion.span),
+                Help::Text(_) => None,
+            });
+            let grouped = finding.group.iter_mut().flat_map(|group| &mut group.first);
+            let related = finding.related.iter_mut().map(|(span, _)| span);
+            for span in suggested.chain(grouped).chain(related).chain([&mut finding.span]) {
+                *span = sources.written(*span);
+            }
+            let related = uses.into_iter().map(|place| (sources.written(place), USED.to_owned()));
+            if related.len() == 0 {
+                self.all.push(finding);
+                continue;
+            }
+            let key = (finding.span, finding.code, finding.message.clone());
+            let at = *known.entry(key).or_insert(self.all.len());
+            if at == self.all.len() {
+                self.all.push(finding);
+            }
+            let shown = &mut self.all[at].related;
+            for place in related {
+                if shown.len() < USES_SHOWN && !shown.contains(&place) {
+                    shown.push(place);
+                }
+            }
+        }
     }
 
     /// Returns all findings by file, position and number, without duplicates. The order depends

@@ -4,7 +4,18 @@ use std::sync::Arc;
 
 /// Index of a file in [`Sources`], in the order of addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub struct FileId(u16);
+pub struct FileId(u32);
+
+impl FileId {
+    fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// Returns the id after this one.
+    pub(crate) fn next(self) -> FileId {
+        FileId(self.0 + 1)
+    }
+}
 
 /// A place: the bytes `start..end` of one file. An empty span is a point between two characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -23,11 +34,11 @@ impl Span {
         Span { file, start, end: end.max(start) }
     }
 
-    /// Returns a span from the start of `self` to the end of `other`, which must be in the same
-    /// file.
+    /// Returns a span from the start of `self` to the end of `other`, or `self` if the other is in
+    /// another file: a fragment stands elsewhere than the key that it is the value of.
     pub fn to(self, other: Span) -> Span {
-        debug_assert_eq!(self.file, other.file);
-        Span { end: self.end.max(other.end), ..self }
+        let end = if self.file == other.file { self.end.max(other.end) } else { self.end };
+        Span { end, ..self }
     }
 
     /// Returns whether `other` lies within this span.
@@ -46,9 +57,19 @@ pub struct Position {
 }
 
 /// The files of one run, by id.
+///
+/// A text that is used at several places, such as a fragment, has a copy of its file for each use.
+/// Spans in a copy are those of the file, and lead to the use as well.
 #[derive(Debug, Default, Clone)]
 pub struct Sources {
-    files: Vec<Arc<File>>,
+    files: Vec<SourceFile>,
+}
+
+#[derive(Debug, Clone)]
+struct SourceFile {
+    file: Arc<File>,
+    /// For a copy: the file that it copies, and the place of the use.
+    copy: Option<(FileId, Span)>,
 }
 
 #[derive(Debug)]
@@ -69,16 +90,57 @@ impl Sources {
     ///
     /// # Panics
     ///
-    /// After 65,535 files, or with a text of 4 GiB. Readers enforce lower limits.
+    /// With a text of 4 GiB, or as many files. Readers enforce lower limits.
     pub fn add(&mut self, name: impl Into<String>, text: impl Into<String>) -> FileId {
-        let id = FileId(u16::try_from(self.files.len()).expect("readers bound the number of files"));
         let text = text.into();
         let bytes = u32::try_from(text.len()).expect("readers bound the size of files");
         let breaks = memchr::memchr_iter(b'\n', text.as_bytes()).map(|at| at as u32 + 1);
         // A line break at the end of the file does not start a line.
         let lines = std::iter::once(0).chain(breaks.filter(|at| *at < bytes)).collect();
-        self.files.push(Arc::new(File { name: name.into(), text, lines }));
+        let file = Arc::new(File { name: name.into(), text, lines });
+        self.push(SourceFile { file, copy: None })
+    }
+
+    /// Adds a copy of a file, or of a copy, for text of it that is used at `place`.
+    pub(crate) fn add_copy(&mut self, of: FileId, place: Span) -> FileId {
+        let file = self.file(of).clone();
+        self.push(SourceFile { file, copy: Some((of, place)) })
+    }
+
+    fn push(&mut self, file: SourceFile) -> FileId {
+        let id = self.next_id();
+        self.files.push(file);
         id
+    }
+
+    /// Returns the id of the next file.
+    pub(crate) fn next_id(&self) -> FileId {
+        FileId(u32::try_from(self.files.len()).expect("readers bound the number of files"))
+    }
+
+    /// Returns a span in the file that has been written, instead of in a copy.
+    pub(crate) fn written(&self, span: Span) -> Span {
+        let mut written = span;
+        while let Some((of, _)) = self.files[written.file.index()].copy {
+            written.file = of;
+        }
+        written
+    }
+
+    /// Returns the places that use the text of a span, from the inside out.
+    pub(crate) fn uses(&self, span: Span) -> Vec<Span> {
+        let (mut uses, mut open) = (Vec::new(), vec![span]);
+        while let Some(span) = open.pop() {
+            if let Some((of, place)) = self.files[span.file.index()].copy {
+                uses.push(self.written(place));
+                open.extend([Span { file: of, ..span }, place]);
+            }
+        }
+        uses
+    }
+
+    fn file(&self, file: FileId) -> &Arc<File> {
+        &self.files[file.index()].file
     }
 
     /// Returns the number of files.
@@ -98,17 +160,12 @@ impl Sources {
 
     /// Returns the name of the file.
     pub fn name(&self, file: FileId) -> &str {
-        &self.files[usize::from(file.0)].name
+        &self.file(file).name
     }
 
     /// Returns the text of the file.
     pub fn text(&self, file: FileId) -> &str {
-        &self.files[usize::from(file.0)].text
-    }
-
-    /// Returns the ids of all files, in the order of addition.
-    pub fn ids(&self) -> impl Iterator<Item = FileId> + use<> {
-        (0..self.files.len()).map(|i| FileId(i as u16))
+        &self.file(file).text
     }
 
     /// Returns the line and column of the start of a span.
@@ -128,7 +185,7 @@ impl Sources {
     }
 
     fn position(&self, file: FileId, offset: u32) -> Position {
-        let file = &self.files[usize::from(file.0)];
+        let file = self.file(file);
         // The first line starts at 0, so the point is at least 1.
         let line = file.lines.partition_point(|start| *start <= offset) - 1;
         // Columns count characters, as editors do, while spans count bytes.
@@ -139,7 +196,7 @@ impl Sources {
     /// Returns the byte range of the lines from the one with `first` to the one with `last`, and
     /// the number of the first line.
     pub(super) fn lines(&self, file: FileId, first: u32, last: u32) -> (std::ops::Range<usize>, usize) {
-        let file = &self.files[usize::from(file.0)];
+        let file = self.file(file);
         let first_line = file.lines.partition_point(|start| *start <= first) - 1;
         let after = file.lines.partition_point(|start| *start <= last);
         let end = file.lines.get(after).map_or(file.text.len(), |start| *start as usize);
@@ -165,6 +222,21 @@ mod tests {
         assert_eq!(sources.snippet(span), "x");
         assert_eq!(sources.start(span), Position { line: 2, column: 6 });
         assert_eq!(sources.end(span), Position { line: 2, column: 7 });
+    }
+
+    #[test]
+    fn a_copy_of_a_copy_leads_to_the_text_and_to_each_use() {
+        let mut sources = Sources::new();
+        let (text, outer, inner) =
+            (sources.add("a", "text"), sources.add("b", "out"), sources.add("c", "in"));
+        let [at_inner, at_outer] = [inner, outer].map(|file| Span::new(file, 0, 2));
+        let first = sources.add_copy(inner, at_outer);
+        let second = sources.add_copy(text, Span { file: first, ..at_inner });
+        let span = Span::new(second, 1, 3);
+        assert_eq!(sources.snippet(span), "ex");
+        assert_eq!(sources.written(span), Span::new(text, 1, 3));
+        assert_eq!(sources.uses(span), [at_inner, at_outer]);
+        assert_eq!(sources.uses(at_inner), []);
     }
 
     #[test]

@@ -120,18 +120,20 @@ fn leave_out(
     let all: Vec<Finding> = findings.in_order().into_iter().cloned().collect();
     // Documents are long, and have many findings, so each file is divided once.
     let mut blocks: HashMap<FileId, FileBlocks<'_>> = HashMap::new();
-    let mut locate = |finding: &Finding| {
-        let file = finding.span.file;
-        let blocks = blocks.entry(file).or_insert_with(|| FileBlocks::divide(sources.text(file)));
-        FindingPlace::locate(finding.span, sources, blocks)
+    let mut locate = |span: Span| {
+        let blocks = blocks.entry(span.file).or_insert_with(|| FileBlocks::divide(sources.text(span.file)));
+        FindingPlace::locate(span, sources, blocks)
     };
-    let places: Vec<FindingPlace> = all.iter().map(&mut locate).collect();
-    let causes: Vec<RootCause> = all
-        .iter()
-        .zip(&places)
+    let places: Vec<FindingPlace> = all.iter().map(|finding| locate(finding.span)).collect();
+    // A mistake in a fragment is one in each block that uses the fragment.
+    let uses = all.iter().flat_map(|finding| finding.uses().map(move |span| (finding, span)));
+    let uses: Vec<_> = uses.map(|(finding, span)| (finding, span, locate(span))).collect();
+    let own = all.iter().zip(&places).map(|(finding, place)| (finding, finding.span, place));
+    let causes: Vec<RootCause> = own
+        .chain(uses.iter().map(|(finding, span, place)| (*finding, *span, place)))
         // A line with a warning is read, so it is no cause of other findings.
-        .filter(|(finding, _)| finding.severity == Severity::Error && is_cause(finding))
-        .map(|(finding, place)| RootCause::from_finding(finding, place))
+        .filter(|(finding, ..)| finding.severity == Severity::Error && is_cause(finding))
+        .map(|(finding, span, place)| RootCause::from_finding(finding, span, place))
         .filter(of)
         .collect();
     let follows = |(finding, place): (&Finding, &FindingPlace)| {
@@ -141,6 +143,7 @@ fn leave_out(
     let followed: Vec<bool> = all.iter().zip(&places).map(follows).collect();
     // The causes borrow from `all`, which is consumed below.
     drop(causes);
+    drop(uses);
     let kept = all.into_iter().zip(followed).filter(|(_, follows)| !follows).map(|(finding, _)| finding);
     *findings = Findings::new();
     findings.extend(kept);
@@ -325,6 +328,8 @@ impl<'s> FileBlocks<'s> {
 /// A finding that is wrong in its own right.
 struct RootCause<'f> {
     finding: &'f Finding,
+    /// The span of the finding, or of a use of the fragment that it is in.
+    span: Span,
     place: &'f FindingPlace<'f>,
     /// Whether an item could not be read or resolved, so that its meaning is unknown.
     is_unread: bool,
@@ -333,7 +338,7 @@ struct RootCause<'f> {
 }
 
 impl<'f> RootCause<'f> {
-    fn from_finding(finding: &'f Finding, place: &'f FindingPlace<'f>) -> RootCause<'f> {
+    fn from_finding(finding: &'f Finding, span: Span, place: &'f FindingPlace<'f>) -> RootCause<'f> {
         let number = finding.code.number();
         // Number ranges: `Y0xx` are errors in YAML and keys, `M00x` and `M01x` in the form of
         // mapping files, and `M02x` in names.
@@ -365,7 +370,7 @@ impl<'f> RootCause<'f> {
                     | Code::QueryParameter
                     | Code::PagedMember
             );
-        RootCause { finding, place, is_unread, is_form }
+        RootCause { finding, span, place, is_unread, is_form }
     }
 
     /// Returns whether `finding` is a consequence of this cause.
@@ -375,7 +380,7 @@ impl<'f> RootCause<'f> {
         if OF_FILES.contains(&self.finding.code) && is_of_absence {
             return true;
         }
-        let same_file = finding.span.file == self.finding.span.file;
+        let same_file = finding.span.file == self.span.file;
         let same_line = same_file && place.line == self.place.line;
         let same_block = same_file && place.block_start == self.place.block_start;
         // The texts of a cause often contain the correct name as a suggestion.
@@ -419,7 +424,7 @@ impl<'f> RootCause<'f> {
                     && matches!(self.finding.code, Code::UnknownKey | Code::WrongKind | Code::UnknownWord)
             }
             CauseScope::Value => {
-                finding.span.contains(self.finding.span)
+                finding.span.contains(self.span)
                     && names(&finding.message)
                         .any(|name| has_word(self.place.text, name) || said.iter().any(|s| has_word(s, name)))
             }
@@ -444,7 +449,7 @@ impl<'f> RootCause<'f> {
         OF_VALUES.contains(&finding.code)
             && self.is_unread
             && (same_line || is_of_answer)
-            && finding.span != self.finding.span
+            && finding.span != self.span
     }
 
     /// Returns whether the cause prevents a step from being read. A step with an invalid path is

@@ -157,6 +157,7 @@ fn compile_with(
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let read = load::read_with(source, corrections, corrected, texts, &mut sources, &mut findings);
     let Some((mut program, mut contracts)) = read else {
+        findings.locate(&sources);
         let references = Vec::new();
         return Compiled { sources, findings, pack: None, program: None, contracts: None, references };
     };
@@ -167,9 +168,10 @@ fn compile_with(
     let mut names = PackNames::collect(&program, &mut findings);
     names.references = NameLog::new(records);
     let pack = lower(&program, &contracts, &names, &sources, &mut findings);
-    let references = names.references.into_sorted();
+    let references = names.references.into_sorted(&sources);
     // Decide before findings are joined. Joining never removes the last error of a pack.
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
+    findings.locate(&sources);
     super::cascade::join(&mut findings, &sources);
     Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts), references }
 }

@@ -243,10 +243,13 @@ pub(super) fn fill_open_places(
     let mut edits: Vec<(Span, String)> = Vec::new();
     for (example, values) in program.examples.iter().zip(found) {
         let spans = open_places(example);
-        edits.extend(spans.into_iter().zip(values).map(|(span, value)| (span, flow(value))));
+        let spans = spans.into_iter().map(|span| sources.written(span));
+        edits.extend(spans.zip(values).map(|(span, value)| (span, flow(value))));
     }
     // Edit each file from back to front, so that no edit shifts the spans of others.
     edits.sort_by_key(|(span, _)| (span.file, std::cmp::Reverse(span.start)));
+    // Of an open value that aliases repeat, the first result is written.
+    edits.dedup_by_key(|(span, _)| *span);
     let mut texts: Vec<(FileId, String)> = Vec::new();
     for (span, text) in edits {
         if texts.last().is_none_or(|(file, _)| *file != span.file) {

@@ -1,7 +1,7 @@
 //! The names in mapping files with their meanings, for editors. The checks that resolve a name
 //! record it, so an editor shows what the compiler understood and not a second interpretation.
 
-use crate::diagnostic::Span;
+use crate::diagnostic::{Sources, Span};
 use std::cell::RefCell;
 
 /// A name at a place of a mapping file, and its declaration.
@@ -51,9 +51,13 @@ impl NameLog {
         }
     }
 
-    /// Returns the references in the order of the text, each once.
-    pub(crate) fn into_sorted(self) -> Vec<ResolvedName> {
+    /// Returns the references in the order of the text, each once. A name in a block with several
+    /// uses may have several meanings.
+    pub(crate) fn into_sorted(self, sources: &Sources) -> Vec<ResolvedName> {
         let mut all = self.0.map(RefCell::into_inner).unwrap_or_default();
+        for one in &mut all {
+            (one.span, one.declared) = (sources.written(one.span), sources.written(one.declared));
+        }
         all.sort();
         all.dedup();
         all

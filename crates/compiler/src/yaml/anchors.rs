@@ -1,4 +1,4 @@
-//! Anchored values of a lenient reading, which expands aliases.
+//! Anchored values, of which aliases insert copies.
 
 use super::{Kind, Node};
 use std::collections::HashMap;
@@ -11,7 +11,7 @@ pub(super) struct Anchors {
 
 /// The value of an anchor, with its size.
 pub(super) struct Anchored {
-    pub(super) kind: Kind,
+    pub(super) node: Node,
     pub(super) nodes: usize,
     pub(super) depth: usize,
 }
@@ -23,7 +23,7 @@ impl Anchors {
 
     pub(super) fn set(&mut self, anchor: usize, node: &Node) {
         let (nodes, depth) = size(node);
-        self.values.insert(anchor, Anchored { kind: node.kind.clone(), nodes, depth });
+        self.values.insert(anchor, Anchored { node: node.clone(), nodes, depth });
     }
 }
 

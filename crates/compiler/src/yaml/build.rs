@@ -10,9 +10,22 @@ use crate::diagnostic::{FileId, Findings, Span};
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
 /// Parses a text; see [`super::read`].
-pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
+///
+/// The values of aliases lie in copies of the file, of which `next` is the first. Returns the
+/// aliases as well, one for each copy.
+pub(super) fn tree(
+    text: &str,
+    file: FileId,
+    next: FileId,
+    findings: &mut Findings,
+) -> (Option<Node>, Vec<Span>) {
+    let mut builder = TreeBuilder::new(&STRICT, Some(next), findings);
+    let root = strict_root(text, file, &mut builder);
+    (root, builder.aliases)
+}
+
+fn strict_root(text: &str, file: FileId, builder: &mut TreeBuilder<'_>) -> Option<Node> {
     let places = ByteOffsets::new(text, file);
-    let mut builder = TreeBuilder::new(&STRICT, None, findings);
     // The parser does not accept a byte order mark before a comment, so skip it here. Offsets
     // include it.
     let mut parser = Parser::new_from_str(&text[places.skipped_bytes..]);
@@ -32,7 +45,7 @@ pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<
                 documents += 1;
                 if documents > 1 {
                     builder.findings.push(faults::second_document(span));
-                    return builder.root;
+                    return builder.root.take();
                 }
             }
             Event::StreamEnd => break,
@@ -59,8 +72,12 @@ enum KeySlot {
 
 pub(super) struct TreeBuilder<'a> {
     bounds: &'a YamlLimits,
-    /// Present in a lenient reading.
-    anchors: Option<Anchors>,
+    /// The copy of the file for the next alias; `None` in a lenient reading, which places values
+    /// of aliases at their anchors.
+    next: Option<FileId>,
+    /// The aliases with copies of the file.
+    aliases: Vec<Span>,
+    anchors: Anchors,
     open: Vec<OpenContainer>,
     root: Option<Node>,
     nodes: usize,
@@ -70,17 +87,26 @@ pub(super) struct TreeBuilder<'a> {
 impl<'a> TreeBuilder<'a> {
     pub(super) fn new(
         bounds: &'a YamlLimits,
-        anchors: Option<Anchors>,
+        next: Option<FileId>,
         findings: &'a mut Findings,
     ) -> TreeBuilder<'a> {
-        TreeBuilder { bounds, anchors, open: Vec::new(), root: None, nodes: 0, findings }
+        TreeBuilder {
+            bounds,
+            next,
+            aliases: Vec::new(),
+            anchors: Anchors::default(),
+            open: Vec::new(),
+            root: None,
+            nodes: 0,
+            findings,
+        }
     }
 
-    pub(super) fn finish(self, file: FileId) -> Option<Node> {
+    pub(super) fn finish(&mut self, file: FileId) -> Option<Node> {
         if self.root.is_none() {
             self.findings.push(faults::empty_file(Span::new(file, 0, 0)));
         }
-        self.root
+        self.root.take()
     }
 
     /// Returns the tree built so far, without checking that it is complete.
@@ -95,27 +121,22 @@ impl TreeBuilder<'_> {
         match event {
             Event::Scalar(text, style, anchor, tag) => {
                 self.count(span)?;
-                self.decoration(anchor, tag.as_deref(), span);
+                self.tag(tag.as_deref(), span);
                 let style = match style {
                     ScalarStyle::Plain => TextStyle::Plain,
                     ScalarStyle::SingleQuoted | ScalarStyle::DoubleQuoted => TextStyle::Quoted,
                     ScalarStyle::Literal | ScalarStyle::Folded => TextStyle::Block,
                 };
-                self.scalar(text.into_owned(), style, places.trim(span), 0);
+                self.scalar(text.into_owned(), style, places.trim(span), anchor);
             }
-            Event::Alias(_) => {
-                self.count(span)?;
-                self.findings.push(faults::alias(span));
-                // Insert a value, so that parsing can continue.
-                self.close(Node { span, kind: Kind::Null });
-            }
+            Event::Alias(anchor) => self.alias(span, anchor)?,
             Event::SequenceStart(anchor, tag) => {
-                self.decoration(anchor, tag.as_deref(), span);
-                self.start_list(span, 0)?;
+                self.tag(tag.as_deref(), span);
+                self.start_list(span, anchor)?;
             }
             Event::MappingStart(anchor, tag) => {
-                self.decoration(anchor, tag.as_deref(), span);
-                self.start_map(span, 0)?;
+                self.tag(tag.as_deref(), span);
+                self.start_map(span, anchor)?;
             }
             Event::SequenceEnd | Event::MappingEnd => self.end(span),
             _ => {}
@@ -157,9 +178,8 @@ impl TreeBuilder<'_> {
     /// written values.
     pub(super) fn alias(&mut self, span: Span, anchor: usize) -> Option<()> {
         self.count(span)?;
-        let found = self.anchors.as_ref().and_then(|anchors| anchors.get(anchor));
-        let Some(found) = found else {
-            self.findings.push(faults::unknown_alias(span));
+        let Some(found) = self.anchors.get(anchor) else {
+            self.findings.push(faults::unknown_alias(span, self.next.is_none()));
             self.close(Node { span, kind: Kind::Null });
             return Some(());
         };
@@ -173,27 +193,33 @@ impl TreeBuilder<'_> {
             self.findings.push(faults::too_deep(span, self.bounds));
             return None;
         }
-        let kind = found.kind.clone();
+        let mut node = found.node.clone();
         // An alias may be a key.
-        if let (true, Kind::String(text, _)) = (self.expects_key(), &kind) {
+        if let (true, Kind::String(text, _)) = (self.expects_key(), &node.kind) {
             let text = text.clone();
             self.key(text, TextStyle::Quoted, span);
             return Some(());
         }
-        self.close(Node { span, kind });
+        match &mut self.next {
+            None => node.span = span,
+            Some(next) => {
+                let copy = *next;
+                *next = copy.next();
+                self.aliases.push(span);
+                node.each_span(&mut |span| span.file = copy);
+            }
+        }
+        self.close(node);
         Some(())
     }
 
     fn remember(&mut self, anchor: usize, node: &Node) {
-        if let Some(anchors) = self.anchors.as_mut().filter(|_| anchor > 0) {
-            anchors.set(anchor, node);
+        if anchor > 0 {
+            self.anchors.set(anchor, node);
         }
     }
 
-    fn decoration(&mut self, anchor: usize, tag: Option<&Tag>, span: Span) {
-        if anchor > 0 {
-            self.findings.push(faults::anchor(span));
-        }
+    fn tag(&mut self, tag: Option<&Tag>, span: Span) {
         if let Some(tag) = tag {
             let handle = if tag.is_yaml_core_schema() { "!!" } else { &tag.handle };
             self.findings.push(faults::tag(span, &format!("{handle}{}", tag.suffix)));
@@ -214,7 +240,7 @@ impl TreeBuilder<'_> {
     }
 
     fn plain(&mut self, text: String, span: Span) -> Kind {
-        let lenient = self.anchors.is_some();
+        let lenient = self.next.is_none();
         match plain(&text) {
             PlainScalar::Null => Kind::Null,
             PlainScalar::Bool(value) => Kind::Bool(value),
@@ -248,7 +274,7 @@ impl TreeBuilder<'_> {
 
     fn key(&mut self, text: String, style: TextStyle, span: Span) {
         let plain = style == TextStyle::Plain;
-        let lenient = self.anchors.is_some();
+        let lenient = self.next.is_none();
         let slot = if plain && text == "<<" {
             if lenient {
                 KeySlot::Merge
@@ -297,7 +323,9 @@ impl TreeBuilder<'_> {
         let Some(open) = self.open.pop() else { return };
         let (span, last, kind, anchor) = match open {
             OpenContainer::Seq { span, items, anchor } => {
-                (span, items.last().map(|item| item.span), Kind::Seq(items), anchor)
+                // The value of an alias is written elsewhere.
+                let last = items.last().map(|item| item.span).filter(|last| last.file == span.file);
+                (span, last, Kind::Seq(items), anchor)
             }
             OpenContainer::Map { span, entries, anchor, .. } => {
                 let entries = self.without_duplicates(entries);
@@ -318,14 +346,14 @@ impl TreeBuilder<'_> {
     }
 
     fn without_duplicates(&mut self, entries: Vec<(Key, Node)>) -> Vec<(Key, Node)> {
-        let lenient = self.anchors.is_some();
+        let lenient = self.next.is_none();
         without_duplicates(entries, lenient, self.findings)
     }
 }
 
 /// Removes duplicate keys. A strict reading preserves the first and reports an error; a lenient one
 /// preserves the last, like most parsers, and warns.
-pub(super) fn without_duplicates(
+pub(crate) fn without_duplicates(
     mut entries: Vec<(Key, Node)>,
     lenient: bool,
     findings: &mut Findings,

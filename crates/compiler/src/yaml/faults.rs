@@ -45,21 +45,14 @@ pub(super) fn duplicate_key(name: &str, again: Span, first: Span, lenient: bool)
     finding.label("given again here").with_related(first, "first given here")
 }
 
-pub(super) fn unknown_alias(span: Span) -> Finding {
-    Finding::warning(Code::Anchor, span, "this alias stands for nothing: there is no such anchor before it")
-}
-
-pub(super) fn anchor(span: Span) -> Finding {
-    Finding::error(Code::Anchor, span, "anchors (`&name`) are not read").help("write the value out")
-}
-
-pub(super) fn alias(span: Span) -> Finding {
-    Finding::error(Code::Anchor, span, "aliases (`*name`) are not read")
-        .help("write the value out, or put it in quotes if the star is meant")
+pub(super) fn unknown_alias(span: Span, lenient: bool) -> Finding {
+    let finding = if lenient { Finding::warning } else { Finding::error };
+    finding(Code::Anchor, span, "this alias stands for nothing: there is no such anchor before it".to_owned())
 }
 
 pub(super) fn merge_key(span: Span) -> Finding {
-    Finding::error(Code::Anchor, span, "merge keys (`<<`) are not read").help("write the keys out")
+    Finding::error(Code::Anchor, span, "merge keys (`<<`) are not read")
+        .help("write the keys out, or use a fragment: `$use: name`")
 }
 
 pub(super) fn tag(span: Span, tag: &str) -> Finding {

@@ -3,7 +3,6 @@
 //! are expanded; tags are ignored, except for strings; `yes` and `on` are texts, as in YAML 1.2;
 //! the last of several equal keys takes precedence.
 
-use super::anchors::Anchors;
 use super::bounds::DOCUMENT;
 use super::build::TreeBuilder;
 use super::{Node, TextStyle, faults};
@@ -14,7 +13,7 @@ use std::collections::HashMap;
 
 /// Parses a text; see [`super::read_document`].
 pub(super) fn tree(text: &str, file: FileId, findings: &mut Findings) -> Option<Node> {
-    let mut builder = TreeBuilder::new(&DOCUMENT, Some(Anchors::default()), findings);
+    let mut builder = TreeBuilder::new(&DOCUMENT, None, findings);
     // The parser panics on a block scalar at the end of the file without a line break.
     let ended = if text.ends_with('\n') { Cow::Borrowed(text) } else { Cow::Owned(format!("{text}\n")) };
     let mut input = ended.as_bytes();

@@ -2,9 +2,10 @@
 //! not part of this module.
 //!
 //! The dialect is a subset of YAML 1.2, so that people, editors and all parsers interpret a file in
-//! the same way: one document; unique text keys; no anchors, merge keys or tags; numbers in JSON
-//! notation; `yes`, `no`, `on`, `off`, `y` and `n` only in quotes. One run reports all errors,
-//! except that a syntax error stops the parser, because the rest cannot be interpreted.
+//! the same way: one document; unique text keys; no merge keys or tags; numbers in JSON notation;
+//! `yes`, `no`, `on`, `off`, `y` and `n` only in quotes. An alias inserts a copy of its value, which
+//! counts towards the limits. One run reports all errors, except that a syntax error stops the
+//! parser, because the rest cannot be interpreted.
 //!
 //! Documents written by others are read leniently ([`read_document`]): as JSON if they are JSON,
 //! otherwise like common YAML parsers do.
@@ -22,6 +23,7 @@ mod lenient;
 mod scalar;
 mod schema;
 
+pub(crate) use build::without_duplicates;
 pub use fields::{Fields, KeyEntry, Keys};
 pub use layout::format;
 pub use schema::described;
@@ -108,7 +110,11 @@ pub mod bounds {
 /// comments, or exceeds a limit. Other errors are reported, and the rest of the file is read.
 pub fn parse(sources: &mut Sources, name: &str, bytes: &[u8], findings: &mut Findings) -> Option<Node> {
     let file = add(sources, name, bytes, &bounds::STRICT, findings)?;
-    build::tree(sources.text(file), file, findings)
+    let (root, aliases) = build::tree(sources.text(file), file, sources.next_id(), findings);
+    for alias in aliases {
+        sources.add_copy(file, alias);
+    }
+    root
 }
 
 /// Like [`parse`] for a document written by others: JSON as JSON, everything else like common YAML
@@ -181,6 +187,19 @@ impl Node {
     /// Returns the value under a key, if it is a map with this key.
     pub fn get(&self, name: &str) -> Option<&Node> {
         self.as_map()?.iter().find(|(key, _)| key.name == name).map(|(_, value)| value)
+    }
+
+    /// Changes the place of the value, and of each key and value in it.
+    pub(crate) fn each_span(&mut self, change: &mut impl FnMut(&mut Span)) {
+        change(&mut self.span);
+        match &mut self.kind {
+            Kind::Seq(items) => items.iter_mut().for_each(|item| item.each_span(change)),
+            Kind::Map(entries) => entries.iter_mut().for_each(|(key, value)| {
+                change(&mut key.span);
+                value.each_span(change);
+            }),
+            _ => {}
+        }
     }
 
     /// Returns whether it is null.

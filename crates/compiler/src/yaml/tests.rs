@@ -113,15 +113,41 @@ fn every_second_key_is_reported_with_the_first() {
 }
 
 #[test]
-fn anchors_aliases_merge_keys_and_tags_are_all_reported_in_one_run() {
+fn merge_keys_and_tags_are_all_reported_in_one_run() {
     assert_eq!(
-        messages("a: &x 1\nb: *x\nc: {<<: {d: 1}, e: !!str 5}\n"),
+        messages("c: {<<: {d: 1}, e: !!str 5}\n"),
         [
-            "1:4 Y006 anchors (`&name`) are not read | write the value out",
-            "2:4 Y006 aliases (`*name`) are not read | write the value out, or put it in quotes if the star is meant",
-            "3:5 Y006 merge keys (`<<`) are not read | write the keys out",
-            "3:20 Y007 tags (`!!str`) are not read | leave it out, or put the value in quotes if the exclamation mark is meant",
+            "1:5 Y006 merge keys (`<<`) are not read | write the keys out, or use a fragment: `$use: name`",
+            "1:20 Y007 tags (`!!str`) are not read | leave it out, or put the value in quotes if the exclamation mark is meant",
         ]
+    );
+}
+
+#[test]
+fn an_alias_is_a_copy_with_the_place_of_its_anchor_and_its_own() {
+    let (sources, node, findings) = read_all("a: &x {b: [1]}\nc:\n  - *x\n  - *x\nd: 1\n");
+    assert!(findings.is_empty());
+    let node = node.unwrap();
+    let list = node.get("c").and_then(Node::as_seq).unwrap();
+    let lines = list.iter().map(|copy| {
+        let inner = &copy.get("b").and_then(Node::as_seq).unwrap()[0];
+        assert_eq!(sources.snippet(inner.span), "1");
+        let uses = sources.uses(inner.span);
+        (sources.start(inner.span).line, uses.iter().map(|at| sources.start(*at).line).collect::<Vec<_>>())
+    });
+    assert_eq!(lines.collect::<Vec<_>>(), [(1, vec![3]), (1, vec![4])]);
+    assert_eq!(node.get("a").unwrap().span, sources.written(list[0].span));
+}
+
+#[test]
+fn copies_of_aliases_count_towards_the_limits() {
+    // Ten levels of ten aliases each would be ten thousand million values.
+    let level = |n: usize| format!("l{n}: &l{n} [{}]\n", vec![format!("*l{}", n - 1); 10].join(", "));
+    let text: String = std::iter::once("l0: &l0 [x]\n".to_owned()).chain((1..=10).map(level)).collect();
+    assert_eq!(messages(&text), ["7:25 Y004 the file has more than 1000000 values"]);
+    assert_eq!(
+        messages("a: &a [*a]\n"),
+        ["1:8 Y006 this alias stands for nothing: there is no such anchor before it"]
     );
 }
 
