@@ -356,7 +356,8 @@ section! {
         /// Statuses of the gateway's errors, where not the usual ones; or one status that every
         /// error is answered with.
         default status: ErrorStatuses,
-        /// Reasons for the gateway's errors, instead of the engine's English.
+        /// Reasons for the gateway's errors, instead of the engine's English; a list of kinds if each
+        /// has a reason of its own name.
         default text: ByErrorKind,
         /// Values of `$kind`, by kind of error; the default is the engine's name of the kind.
         default kind: ByErrorKind,
@@ -389,8 +390,14 @@ section! {
 }
 
 kinds! {
-    /// A text for each kind of error.
-    ByErrorKind -> Vec<(Spanned<String>, Spanned<String>)>, MapOf::<Text>::read, |_| by_error_kind(text());
+    /// A text for each kind of error; a list of kinds that are texts themselves.
+    ByErrorKind -> Vec<(Spanned<String>, Spanned<String>)>, |key, node, reader| match node.kind {
+        Kind::Seq(_) => {
+            let kinds = ListOf::<Text>::read(key, node, reader)?;
+            Some(kinds.into_iter().map(|kind| (kind.clone(), kind)).collect())
+        }
+        _ => MapOf::<Text>::read(key, node, reader),
+    }, |_| json!({"anyOf": [list_of(&error_kind()), by_error_kind(text())]});
 }
 
 /// One status for all errors, or statuses by kind of error.
@@ -416,8 +423,11 @@ impl Read for ErrorStatuses {
 }
 
 fn by_error_kind(value: Value) -> Value {
-    let kinds: Vec<&str> = GATEWAY_ERRORS.iter().map(|(kind, ..)| *kind).collect();
-    json!({"type": "object", "propertyNames": words(&kinds), "additionalProperties": value})
+    json!({"type": "object", "propertyNames": error_kind(), "additionalProperties": value})
+}
+
+fn error_kind() -> Value {
+    words(&GATEWAY_ERRORS.iter().map(|(kind, ..)| *kind).collect::<Vec<_>>())
 }
 
 section! {

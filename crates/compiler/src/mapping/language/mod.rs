@@ -73,7 +73,7 @@ section! {
         /// both directions.
         default shapes: EntriesOf<NamedShapeKeys>,
         /// How each operation of either side is answered.
-        default routes: ListOf<RouteDecl>,
+        default routes: Routes,
         /// Texts for people, by name and language; `{name}` is a placeholder.
         default reasons: EntriesOf<ReasonDecl>,
         /// Data that the gateway stores for clients, by name.

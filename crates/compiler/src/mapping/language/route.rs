@@ -62,6 +62,30 @@ impl Read for RouteDecl {
     }
 }
 
+kinds! {
+    /// The routes. One with several operations under `at` is a route for each of them.
+    Routes -> Vec<RouteDecl>, |key, node, reader| {
+        let mut routes = Vec::new();
+        for route in node.list(reader.findings)? {
+            let operations = route.get("at").and_then(Node::as_seq).filter(|list| !list.is_empty());
+            let Some(operations) = operations else {
+                routes.extend(RouteDecl::read(key, route, reader));
+                continue;
+            };
+            for operation in operations {
+                let mut one = route.clone();
+                if let Kind::Map(entries) = &mut one.kind {
+                    entries.iter_mut().filter(|(key, _)| key.name == "at").for_each(|(_, at)| *at = operation.clone());
+                }
+                routes.extend(RouteDecl::read(key, &one, reader));
+            }
+        }
+        Some(routes)
+    }, ListOf::<RouteDecl>::schema;
+    /// An operation; a list of operations is read as several routes.
+    Operations -> Spanned<String>, Operation::read, OneOrList::<Operation>::schema;
+}
+
 section! {
     /// `pair: {v2: GET /a, v3: GET /b, front: v2}`
     PairDecl is "a pair", defines "pair" {
@@ -440,8 +464,8 @@ section! {
     ServeDecl is "a `serve` route", defines "serve", with super::step::one_end {
         /// The side that is served.
         required side("serve"): SideName,
-        /// The operation that is served.
-        required at: Operation,
+        /// The operation that is served, or several that are served alike.
+        required at: Operations,
         /// A boolean setting, `$.config.name`: answers instead of the other route while it is on.
         optional only_if("if"): Text,
         /// Path variables with values that may contain escaped slashes (`%2F`).
