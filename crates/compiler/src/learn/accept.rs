@@ -6,6 +6,7 @@ use super::model::{Learned, LearnedLine};
 use crate::contract::{Contract, Object, Operation, Type, TypeKind, assignable};
 use crate::diagnostic::{Findings, Severity, Sources};
 use crate::mapping::Compiler;
+use crate::mapping::fragments::has_use;
 use crate::mapping::load::{MAPPING_SUFFIX, PackSource};
 use crate::yaml::{self, Key, Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
@@ -91,7 +92,7 @@ impl Writer<'_> {
                 let why = "it is within a list whose elements have no type of their own";
                 return Err(AcceptError(why.to_owned()));
             }
-            if !self.edit_shapes(line, &mut files) {
+            if !self.edit_shapes(line, &mut files)? {
                 without_shape.entry(&line.types).or_default().push(line);
             }
         }
@@ -103,7 +104,11 @@ impl Writer<'_> {
     }
 
     /// Writes the line into all shapes of its types. Returns whether there are any.
-    fn edit_shapes(&self, line: &LearnedLine, files: &mut BTreeMap<String, String>) -> bool {
+    fn edit_shapes(
+        &self,
+        line: &LearnedLine,
+        files: &mut BTreeMap<String, String>,
+    ) -> Result<bool, AcceptError> {
         let mut is_found = false;
         let all = changed(self.source, files);
         for (name, bytes) in all.files().iter().filter(|(name, _)| name.ends_with(MAPPING_SUFFIX)) {
@@ -119,7 +124,14 @@ impl Writer<'_> {
                 [0, 1].into_iter().all(|side| ty(side) == Some(&*line.types[side]))
             };
             let mut edits = Vec::new();
-            for (_, shape) in shapes.iter().filter(is_of) {
+            for (key, shape) in shapes.iter().filter(is_of) {
+                if !is_written_out(shape) {
+                    let why = format!(
+                        "the shape `{}` uses a text that stands elsewhere; write it by hand",
+                        key.name
+                    );
+                    return Err(AcceptError(why));
+                }
                 edit(text, shape, line, sides, &mut edits);
                 is_found = true;
             }
@@ -127,7 +139,7 @@ impl Writer<'_> {
                 files.insert(name.clone(), apply(text, edits));
             }
         }
-        is_found
+        Ok(is_found)
     }
 
     /// Returns a mapping file with a shape of two types, and the pairs that answer with them.
@@ -348,6 +360,13 @@ fn edit(text: &str, shape: &Node, line: &LearnedLine, sides: &[String; 2], edits
     } else {
         edits.push(insertion(text, shape, &format!("rename: {{{rendered}}}")));
     }
+}
+
+/// Returns whether a shape uses no alias and no fragment.
+fn is_written_out(shape: &Node) -> bool {
+    let mut copies = 0;
+    shape.clone().each_span(&mut |span| copies += usize::from(span.file != shape.span.file));
+    copies == 0 && !has_use(shape)
 }
 
 fn range(node: &Node) -> std::ops::Range<usize> {

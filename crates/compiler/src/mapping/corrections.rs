@@ -4,7 +4,7 @@
 //!
 //! The findings remain errors, so a corrected pack is never served.
 
-use crate::diagnostic::{Code, Finding, Findings, Help, Severity, Span, Suggestion, suggest};
+use crate::diagnostic::{Code, Finding, Findings, Help, Severity, Sources, Span, Suggestion, suggest};
 use crate::yaml::{Kind, Node};
 use std::collections::BTreeMap;
 
@@ -56,37 +56,39 @@ impl Corrections {
     }
 
     /// Applies the corrections to a tree and returns the corrected spans.
-    pub(super) fn put_in(&self, node: &mut Node) -> Vec<Span> {
+    pub(super) fn put_in(&self, node: &mut Node, sources: &Sources) -> Vec<Span> {
         let mut done = Vec::new();
         if !self.is_empty() {
-            self.walk(node, &mut done);
+            self.walk(node, sources, &mut done);
         }
         done
     }
 
-    fn walk(&self, node: &mut Node, done: &mut Vec<Span>) {
+    fn walk(&self, node: &mut Node, sources: &Sources, done: &mut Vec<Span>) {
         match &mut node.kind {
             Kind::Map(entries) => {
                 for at in 0..entries.len() {
                     let key = &entries[at].0;
+                    let span = sources.written(key.span);
                     // Never create a duplicate key: the reader would report it as a second mistake.
-                    if let Some(meant) = self.meant.get(&key.span).filter(|meant| meant.is_for(&key.name))
+                    if let Some(meant) = self.meant.get(&span).filter(|meant| meant.is_for(&key.name))
                         && entries.iter().all(|(key, _)| key.name != meant.text)
                     {
-                        done.push(key.span);
+                        done.push(span);
                         entries[at].0.name.clone_from(&meant.text);
                     }
-                    self.walk(&mut entries[at].1, done);
+                    self.walk(&mut entries[at].1, sources, done);
                 }
             }
-            Kind::Seq(items) => items.iter_mut().for_each(|item| self.walk(item, done)),
+            Kind::Seq(items) => items.iter_mut().for_each(|item| self.walk(item, sources, done)),
             Kind::String(text, _) => {
                 // The suggestion for an entire text would discard an embedded place.
                 let fits =
                     |meant: &&Meant| meant.is_for(text) && (!text.contains('$') || meant.text.contains('$'));
-                if let Some(meant) = self.meant.get(&node.span).filter(fits) {
+                let span = sources.written(node.span);
+                if let Some(meant) = self.meant.get(&span).filter(fits) {
                     text.clone_from(&meant.text);
-                    done.push(node.span);
+                    done.push(span);
                 }
             }
             _ => {}

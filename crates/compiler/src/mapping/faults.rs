@@ -3,7 +3,8 @@
 
 use super::ast::{FieldPlace, Spanned};
 use super::message_place::Missed;
-use crate::diagnostic::{Code, Finding, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
+use crate::yaml::{Key, Node};
 use std::collections::BTreeSet;
 
 /// Returns the words in backticks, separated by commas.
@@ -422,4 +423,75 @@ pub(super) fn host_twice(answered: &Spanned<String>, operation: &str, first: &Sp
     Finding::error(Code::HostTwice, answered.span, what)
         .with_related(first.span, "the other host")
         .help("leave one of the two out")
+}
+
+pub(super) fn fragment_twice(name: &Spanned<String>, first: Span) -> Finding {
+    Finding::error(Code::DeclaredTwice, name.span, format!("the fragment `{}` is declared twice", name.value))
+        .with_related(first, "first declared here")
+}
+
+pub(super) fn unknown_placeholder(name: &str, span: Span, known: &[&str]) -> Finding {
+    Finding::error(Code::FragmentArguments, span, format!("the fragment takes no `{name}`"))
+        .help(format!("add it to `takes:`; a text that holds `<{name}>` itself is passed as an argument"))
+        .did_you_mean(name, known)
+}
+
+pub(super) fn unused_parameter(name: &str, span: Span) -> Finding {
+    Finding::warning(Code::Unused, span, format!("nothing in the fragment is `<{name}>`"))
+        .help("remove it, or use it")
+}
+
+pub(super) fn unknown_fragment(name: &Spanned<String>, known: Vec<&str>) -> Finding {
+    Finding::error(Code::UnknownFragment, name.span, format!("there is no fragment `{}`", name.value))
+        .help("declare it under `fragments:`")
+        .did_you_mean(&name.value, known)
+        .with_declarations(NameKind::Fragment, &name.value)
+}
+
+pub(super) fn fragment_use(span: Span) -> Finding {
+    Finding::error(Code::FragmentUse, span, "this is not the use of a fragment")
+        .help("write its name, or `{name: {argument: value}}`")
+}
+
+pub(super) fn fragment_of_no_keys(span: Span, block: Span) -> Finding {
+    Finding::error(Code::FragmentUse, span, "beside other keys a fragment gives keys, and this one does not")
+        .with_related(block, "the block")
+        .help("use it as a value of its own")
+}
+
+pub(super) fn fragment_circle(name: &Spanned<String>, chain: &[&str]) -> Finding {
+    let message = format!("the fragment `{}` leads to itself", name.value);
+    Finding::error(Code::LeadsToItself, name.span, message).label(chain.join(" → "))
+}
+
+pub(super) fn fragments_too_deep(span: Span, most: usize) -> Finding {
+    Finding::error(
+        Code::TooLarge,
+        span,
+        format!("with its fragments, more than {most} blocks inside one another"),
+    )
+}
+
+pub(super) fn fragments_too_large(span: Span, most: usize) -> Finding {
+    Finding::error(Code::TooLarge, span, format!("the uses of fragments make more than {most} values"))
+}
+
+pub(super) fn unknown_argument(key: &Key, fragment: &str, known: Vec<&str>) -> Finding {
+    let finding =
+        Finding::error(Code::FragmentArguments, key.span, format!("`{fragment}` takes no `{}`", key.name));
+    match known.as_slice() {
+        [] => finding.help("leave it out"),
+        _ => finding.help(format!("it takes {}", list(&known))).did_you_mean(&key.name, known),
+    }
+}
+
+pub(super) fn missing_argument(fragment: &Spanned<String>, parameter: &Spanned<String>) -> Finding {
+    let message = format!("`{}` needs the argument `{}`", fragment.value, parameter.value);
+    Finding::error(Code::FragmentArguments, fragment.span, message)
+        .with_related(parameter.span, "it is taken here")
+}
+
+pub(super) fn argument_in_text(name: &str, argument: &Node, span: Span) -> Finding {
+    let message = format!("`<{name}>` is part of a text, and the argument is {}", argument.kind_word());
+    Finding::error(Code::FragmentArguments, argument.span, message).with_related(span, "the text")
 }

@@ -3,10 +3,12 @@
 
 use super::ast::{Manifest, ProgramDecl, Spanned};
 use super::corrections::Corrections;
+use super::fragments::{self, Fragments};
 use super::language;
 use crate::contract::{self, Contract, Documents, Fetch};
 use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
 use crate::yaml;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::io;
@@ -132,20 +134,24 @@ pub(super) fn read_with(
         return None;
     };
     let mut manifest = yaml::parse(sources, MANIFEST, bytes, findings)?;
-    corrected.extend(corrections.put_in(&mut manifest));
+    corrected.extend(corrections.put_in(&mut manifest, sources));
     let manifest = language::manifest(&manifest, findings)?;
     let (contracts, mappings) = texts.load_contracts(source, &manifest, sources, findings);
     let mut program = ProgramDecl::new(manifest);
-    for root in mappings {
-        // Clone a tree only to correct it. The cache retains the text as written.
-        if corrections.is_empty() {
-            language::file(root, &mut program, findings);
-            continue;
+    // Clone a tree only to change it. The cache retains the text as written.
+    let mut roots: Vec<Cow<'_, yaml::Node>> = mappings.map(Cow::Borrowed).collect();
+    if !corrections.is_empty() {
+        roots.iter_mut().for_each(|root| corrected.extend(corrections.put_in(root.to_mut(), sources)));
+    }
+    let declared = roots.iter().flat_map(|root| language::fragments(root, &program.manifest)).collect();
+    let mut fragments = Fragments::collect(declared, findings);
+    for mut root in roots {
+        if fragments::has_use(&root) {
+            fragments.expand(root.to_mut(), sources, findings);
         }
-        let mut root = root.clone();
-        corrected.extend(corrections.put_in(&mut root));
         language::file(&root, &mut program, findings);
     }
+    fragments.report_unused(findings);
     let [old, new] = contracts;
     Some((program, [old?, new?]))
 }

@@ -12,6 +12,7 @@ mod examples;
 mod expected;
 mod faults;
 mod form;
+pub(crate) mod fragments;
 mod hosts;
 pub mod kept;
 mod language;

@@ -212,3 +212,12 @@ pub(super) fn constant_parameter(span: Span) -> Finding {
     )
     .help("write `{constant: {<side>: value}}`")
 }
+
+pub(super) fn parameter_name(name: &Spanned<String>) -> Finding {
+    Finding::error(
+        Code::FragmentArguments,
+        name.span,
+        format!("`{}` cannot be an argument's name", name.value),
+    )
+    .help("a name is made of letters, digits and `_`, and begins with a letter")
+}

@@ -15,6 +15,7 @@ mod event;
 mod example;
 mod expr;
 mod faults;
+mod fragment;
 mod kinds;
 mod manifest;
 mod notes;
@@ -29,6 +30,7 @@ pub(crate) use archive::*;
 pub(crate) use event::*;
 pub(crate) use example::*;
 pub(crate) use expr::*;
+pub(crate) use fragment::*;
 pub(crate) use manifest::*;
 pub(crate) use notes::*;
 pub(crate) use paging::*;
@@ -69,6 +71,8 @@ section! {
     FileDecl is "a mapping file" {
         /// Version of the language.
         filled version("mapping"): Version,
+        /// Named blocks that several places of the pack use, by name.
+        optional fragments: ReadFragments,
         /// Lenses between a type of the old side and a type of the new one, by name; each works in
         /// both directions.
         default shapes: EntriesOf<NamedShapeKeys>,
@@ -92,7 +96,17 @@ pub(super) fn file(root: &Node, program: &mut ProgramDecl, findings: &mut Findin
     let mut reader = SyntaxReader { sides: program.manifest.sides.clone(), findings };
     let key = Key { name: String::new(), span: root.span };
     let Some(file) = FileDecl::read(&key, root, &mut reader) else { return };
-    let FileDecl { version: (), shapes, routes, reasons, archives, harvests, events, examples } = file;
+    let FileDecl {
+        version: (),
+        fragments: None | Some(()),
+        shapes,
+        routes,
+        reasons,
+        archives,
+        harvests,
+        events,
+        examples,
+    } = file;
     program.shapes.extend(shapes);
     program.routes.extend(routes);
     program.reasons.extend(reasons);
@@ -100,6 +114,14 @@ pub(super) fn file(root: &Node, program: &mut ProgramDecl, findings: &mut Findin
     program.harvests.extend(harvests);
     program.events.extend(events);
     program.examples.extend(examples);
+}
+
+/// Returns the fragments of a mapping file, without findings: [`file`] reports them.
+pub(super) fn fragments(root: &Node, manifest: &Manifest) -> Vec<FragmentDecl> {
+    let mut discarded = Findings::new();
+    let mut reader = SyntaxReader { sides: manifest.sides.clone(), findings: &mut discarded };
+    let Some(entries) = root.get("fragments").and_then(Node::as_map) else { return Vec::new() };
+    entries.iter().filter_map(|(key, node)| FragmentDecl::read(key, node, &mut reader)).collect()
 }
 
 kinds! {
@@ -110,6 +132,9 @@ kinds! {
         }
         Some(())
     }, |_| json!({"const": 1});
+    /// Fragments, of which the uses have been replaced before.
+    ReadFragments -> (), |key, node, reader| EntriesOf::<FragmentDecl>::read(key, node, reader).map(drop),
+        EntriesOf::<FragmentDecl>::schema;
 }
 
 /// One entry of `reasons:`.

@@ -10,8 +10,11 @@ mod tests;
 
 pub use describe::SchemaPlace;
 
+use super::fragments::PLAIN_SECTIONS;
 use super::language;
+use crate::yaml::described;
 use serde_json::{Map, Value, json};
+use std::mem;
 
 const DIALECT: &str = "https://json-schema.org/draft/2020-12/schema";
 
@@ -24,7 +27,53 @@ pub fn mapping(sides: Sides<'_>) -> Value {
     schema["$schema"] = DIALECT.into();
     schema["title"] = "Switchback mapping file".into();
     schema["$defs"] = language::definitions(sides);
+    let sections = schema["properties"].as_object_mut().into_iter().flatten();
+    for (_, section) in sections.filter(|(name, _)| !PLAIN_SECTIONS.contains(&name.as_str())) {
+        allow_uses(section);
+    }
+    let definitions = schema["$defs"].as_object_mut().into_iter().flatten();
+    for (_, definition) in
+        definitions.filter(|(name, _)| !name.ends_with("xample") && !name.starts_with("example"))
+    {
+        allow_uses(definition);
+    }
+    schema["$defs"]["fragment"] = language::FragmentDecl::definition(sides);
+    schema["$defs"]["use"] = language::use_schema();
     schema
+}
+
+/// Adds to the maps and lists of a schema that a fragment may give them, or keys of them.
+fn allow_uses(schema: &mut Value) {
+    let Value::Object(rules) = schema else { return };
+    for key in ["properties", "additionalProperties", "items", "anyOf"] {
+        match rules.get_mut(key) {
+            Some(Value::Object(schemas)) if key == "properties" => schemas.values_mut().for_each(allow_uses),
+            Some(Value::Array(schemas)) => schemas.iter_mut().for_each(allow_uses),
+            Some(schema) => allow_uses(schema),
+            None => {}
+        }
+    }
+    let used = || described(reference("use"), &["The block of a fragment, or keys of it."]);
+    match rules.get("type").and_then(Value::as_str) {
+        Some("object") if rules.contains_key("properties") => {
+            // The fragment may give what is required, too.
+            let of_all = ["required", "oneOf", "not", "minProperties"];
+            let needed: Map<String, Value> =
+                of_all.iter().filter_map(|key| rules.remove_entry(*key)).collect();
+            rules["properties"][language::USE] = used();
+            if !needed.is_empty() {
+                rules.insert("anyOf".to_owned(), json!([{"required": [language::USE]}, needed]));
+            }
+        }
+        Some("array") => {
+            let mut list = mem::take(rules);
+            rules.extend(list.remove_entry("description"));
+            let properties = json!({language::USE: used()});
+            let used = json!({"type": "object", "additionalProperties": false, "properties": properties});
+            rules.insert("anyOf".to_owned(), json!([list, used]));
+        }
+        _ => {}
+    }
 }
 
 /// Returns the schema of `pack.yaml`.

@@ -4,6 +4,7 @@
 use super::*;
 use crate::diagnostic::{Findings, Sources};
 use crate::mapping::ast::ProgramDecl;
+use crate::mapping::fragments::Fragments;
 use crate::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackSource};
 use crate::mapping::{language, literal};
 use crate::yaml;
@@ -103,8 +104,14 @@ fn every_pack_is_valid_by_the_schema_of_its_names() {
     }
 }
 
+/// Returns the fragments of all files, as one file.
+fn fragments(files: &[(String, Value)]) -> Value {
+    let all = files.iter().filter_map(|(_, file)| file.get("fragments")?.as_object());
+    json!({"fragments": all.flatten().map(|(name, decl)| (name.clone(), decl.clone())).collect::<Map<_, _>>()})
+}
+
 /// Returns whether the reader accepts the form of a file.
-fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
+fn is_read(name: &str, file: &Value, manifest: &Value, fragments: &Value) -> bool {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let mut node = |name: &str, file: &Value, findings: &mut Findings| {
         yaml::parse(&mut sources, name, file.to_string().as_bytes(), findings).expect("JSON is YAML")
@@ -112,11 +119,16 @@ fn is_read(name: &str, file: &Value, manifest: &Value) -> bool {
     let root = node(MANIFEST, if name == MANIFEST { file } else { manifest }, &mut findings);
     let Some(manifest) = language::manifest(&root, &mut findings) else { return false };
     if name != MANIFEST {
-        let root = node(name, file, &mut findings);
+        let declared = language::fragments(&node("fragments", fragments, &mut findings), &manifest);
+        let mut root = node(name, file, &mut findings);
+        Fragments::collect(declared, &mut findings).expand(&mut root, &mut sources, &mut findings);
         language::file(&root, &mut ProgramDecl::new(manifest), &mut findings);
     }
     !findings.has_errors()
 }
+
+/// Keys of values with any keys: messages, the blocks of fragments and their arguments.
+const UNREAD: [&str; 3] = ["reply", "gives", "$use"];
 
 /// Returns pointers to the maps of a file, one for each distinct path of keys, regardless of list
 /// positions.
@@ -131,7 +143,7 @@ fn maps(file: &Value) -> Vec<String> {
                 if seen.insert(format!("{way}{{{keys}}}")) {
                     found.push(pointer.clone());
                 }
-                for (key, value) in members.iter().filter(|(key, _)| *key != "reply") {
+                for (key, value) in members.iter().filter(|(key, _)| !UNREAD.contains(&key.as_str())) {
                     let step = key.replace('~', "~0").replace('/', "~1");
                     open.push((format!("{pointer}/{step}"), format!("{way}/{key}"), value));
                 }
@@ -154,13 +166,14 @@ fn a_key_that_the_reader_does_not_know_is_not_valid_at_any_level() {
         let sides = Some([old.as_str(), new.as_str()]);
         let schemas = [schema_of(MANIFEST, sides), schema_of("", sides)];
         let manifest = &files.iter().find(|(name, _)| name == MANIFEST).expect("a pack has one").1;
+        let fragments = fragments(&files);
         for (name, file) in files.iter().filter(|(name, _)| name != "messages.examples.map.yaml") {
-            assert!(is_read(name, file, manifest), "{name} is read when written as JSON");
+            assert!(is_read(name, file, manifest, &fragments), "{name} is read when written as JSON");
             for pointer in maps(file) {
                 let mut more = file.clone();
                 let map = more.pointer_mut(&pointer).and_then(Value::as_object_mut).expect("it was there");
                 map.insert("zzzz".to_owned(), "x".into());
-                if !is_read(name, &more, manifest) {
+                if !is_read(name, &more, manifest, &fragments) {
                     let is_valid = schemas[usize::from(name != MANIFEST)].is_valid(&more);
                     assert!(!is_valid, "{name}: `zzzz` at {pointer} is valid, and the reader refuses it");
                     refused += 1;
