@@ -80,7 +80,8 @@ impl Shapes<'_> {
             _ => line.new.iter().map(|(_, place)| place).collect(),
         });
         let is_filled = |only: &&ast::Only| {
-            only.side.side == usize::from(side.0) && !matches!(only.fill, ast::Fill::Nothing)
+            only.side.side == usize::from(side.0)
+                && !matches!(only.fill, ast::Fill::Nothing | ast::Fill::Computed)
         };
         let only = shape.lines.only.iter().filter(is_filled).map(|only| &only.place);
         let places = renamed.chain(by_kind).chain(only).map(|place| place.value.0[0].as_str());

@@ -1,14 +1,17 @@
 //! Shapes, named and in place: the lenses between two types.
 
-use super::kinds::{Anything, BothSides, DespiteType, EntriesOf, LinesBySide, ListOf, Text, kinds};
+use super::kinds::{
+    Anything, BothSides, DespiteType, EachSide, EntriesOf, LinesBySide, ListOf, MapOf, Text, kinds,
+};
 use super::section::{Read, section};
-use super::{FieldPlace, SideRef, Spanned, SyntaxReader, faults};
+use super::{ExprDecl, FieldPlace, SideRef, Spanned, SyntaxReader, faults};
 use crate::diagnostic::{Span, suggest};
 use crate::mapping::lens::SINGLE_IN_ARRAY;
 use crate::mapping::schema::{Sides, anything, by_side, map_of, place, reference, text, words};
 use crate::yaml::{Key, KeyEntry, Keys, Kind, Node, TextStyle, described};
 use serde_json::{Map, Value, json};
 use switchback_plan::convert::{Arguments, SPECS};
+use switchback_plan::{PerSide, SideId};
 
 /// Keyword that applies a conversion to each element of a list.
 const EACH_ELEMENT: &str = "each";
@@ -37,6 +40,10 @@ pub(crate) struct ShapeDecl {
     /// `like: Other`: inherits all lines of another shape; lines here override them.
     pub like: Option<Spanned<String>>,
     pub lines: ShapeLines,
+    /// By built side: values with names, in order, each visible to later ones.
+    pub named: PerSide<Vec<(Spanned<String>, ExprDecl)>>,
+    /// By built side: members that are computed. Each has a line with its span, too.
+    pub computed: PerSide<Vec<(Spanned<String>, ExprDecl)>>,
     pub span: Span,
 }
 
@@ -51,10 +58,21 @@ section! {
         /// Takes over the lines of another shape; lines here win.
         optional like: Text,
         part lines: ShapeLines,
+        /// Names of values for `with:`, by the side that is built. `$.from` is the value that is
+        /// read.
+        default named("let"): EachSide<MapOf<ExprDecl>>,
+        /// Members that are computed of the value that is read, `$.from`, wherever `$shape` uses
+        /// the shape; by the side that is built.
+        default computed("with"): EachSide<MapOf<ExprDecl>>,
     }
-    into ShapeDecl: |NamedShapeKeys { name, of, alternatives, like, lines }, _, _| {
+    into ShapeDecl: |NamedShapeKeys { name, of, alternatives, like, mut lines, named, computed }, _, _| {
         let span = name.span;
-        Some(ShapeDecl { name: Some(name), of, alternatives, like, lines, span })
+        for (side, (name, _)) in [0, 1].into_iter().flat_map(|side| computed[SideId(side)].iter().map(move |of| (side, of))) {
+            let place = Spanned { value: FieldPlace(vec![name.value.clone()]), span: name.span };
+            let side = SideRef { side: usize::from(side), span: name.span };
+            lines.only.push(Only { side, place, fill: Fill::Computed, span: name.span });
+        }
+        Some(ShapeDecl { name: Some(name), of, alternatives, like, lines, named, computed, span })
     }
 }
 
@@ -82,7 +100,16 @@ impl ShapeDecl {
     /// Reads a shape in place.
     pub(super) fn read_in_place(key: &Key, node: &Node, reader: &mut SyntaxReader<'_>) -> Option<ShapeDecl> {
         let lines = ShapeLines::read(key, node, reader)?;
-        Some(ShapeDecl { name: None, of: None, alternatives: Vec::new(), like: None, lines, span: node.span })
+        Some(ShapeDecl {
+            name: None,
+            of: None,
+            alternatives: Vec::new(),
+            like: None,
+            lines,
+            named: PerSide::default(),
+            computed: PerSide::default(),
+            span: node.span,
+        })
     }
 }
 
@@ -470,6 +497,8 @@ pub(crate) enum Fill {
     Absent,
     /// `none`: has no default; a route that builds this side supplies it under `with:`.
     Nothing,
+    /// A member under `with:` of the shape.
+    Computed,
     /// `$.config.name`
     Setting(Spanned<String>),
     /// `{refuse: reason}`: omitted when built; a value that arrives from this side refuses the
@@ -604,7 +633,7 @@ impl SyntaxReader<'_> {
         }
         match self.fill(node)? {
             Fill::Value { value, despite_type } => Some(Some(RestFill { value, despite_type })),
-            Fill::Absent | Fill::Nothing | Fill::Setting(_) | Fill::Refuse(_) => {
+            Fill::Absent | Fill::Nothing | Fill::Computed | Fill::Setting(_) | Fill::Refuse(_) => {
                 self.findings.push(faults::rest_fill(node.span));
                 None
             }

@@ -514,6 +514,10 @@ impl<'b> LensBuilder<'b, '_> {
                 }
                 CloseFrom::Setting(setting.index)
             }
+            Fill::Computed => {
+                self.findings.push(faults::computed_elsewhere(self.name, at, self.way.to()));
+                return;
+            }
             Fill::Absent | Fill::Refuse(_) if found.required && !self.with.over => {
                 self.findings.push(faults::absent_but_required(at, self.way.to()));
                 return;

@@ -285,6 +285,15 @@ pub(super) fn no_source(shape: &str, at: &SpannedPlace, side: &str) -> Finding {
     ))
 }
 
+pub(super) fn computed_elsewhere(shape: &str, at: &SpannedPlace, side: &str) -> Finding {
+    let name = dotted_path(&at.value);
+    let message =
+        format!("`{name}` ({side}) is computed where a value has the form `$shape: {shape}`, and not here");
+    Finding::error(Code::NoSource, at.span, message).help(format!(
+        "answer with a `serve` route that uses `$shape: {shape}`, or serve one side only (`front:`)"
+    ))
+}
+
 /// A `rest` literal that does not fit some of the fields.
 pub(super) fn rest_misfits(span: Span, names: &[String], side: &str) -> Finding {
     let message = format!("this does not fit {} of {}", some(names), side);

@@ -24,7 +24,7 @@ pub(super) use facts::kinds_of;
 pub(super) use fields::field_type;
 pub(super) use loss::lost;
 
-use super::ast::{ProgramDecl, ShapeUse, Spanned};
+use super::ast::{ExprDecl, ProgramDecl, ShapeUse, Spanned};
 use super::literal;
 use super::names::PackNames;
 use super::references::ResolvedKind;
@@ -159,6 +159,13 @@ struct NamedShape<'p> {
     lines: ShapeLines<'p>,
     types: Option<[TypeIn<'p>; 2]>,
     used: Cell<bool>,
+}
+
+/// What a shape computes of the value that it reads.
+#[derive(Debug, Default)]
+pub(crate) struct Computed<'p> {
+    pub named: Vec<&'p (Spanned<String>, ExprDecl)>,
+    pub members: Vec<&'p (Spanned<String>, ExprDecl)>,
 }
 
 /// Inputs of a shape that a route provides.
@@ -451,6 +458,28 @@ impl<'p> Lenses<'p> {
     pub(crate) fn report_unused(&self, findings: &mut Findings) {
         for name in self.order.iter().filter(|name| !self.named[name.value.as_str()].used.get()) {
             findings.push(faults::unused_shape(name));
+        }
+    }
+
+    /// Returns the members that a shape computes where it builds side `to`, and the values that it
+    /// names for them; inherited ones first.
+    pub(crate) fn computed(&self, name: &str, to: SideId) -> Computed<'p> {
+        let Some(named) = self.named.get(name) else { return Computed::default() };
+        let mut shapes = vec![named.shape];
+        while let Some(like) = shapes.last().and_then(|shape| shape.like.as_ref())
+            && let Some(other) = self.named.get(like.value.as_str())
+            // A cycle of `like:` is reported where its lines are read.
+            && shapes.len() <= self.named.len()
+        {
+            shapes.push(other.shape);
+        }
+        // A line of the shape's own replaces an inherited member.
+        let is_line =
+            |member: &Spanned<String>| named.lines.lines.iter().any(|line| line.span == member.span);
+        let members = shapes.iter().rev().flat_map(|shape| &shape.computed[to]);
+        Computed {
+            named: shapes.iter().rev().flat_map(|shape| &shape.named[to]).collect(),
+            members: members.filter(|(member, _)| is_line(member)).collect(),
         }
     }
 

@@ -14,7 +14,7 @@ use crate::contract::{
     Additional, Field, JsonKind, Mismatch, Object, ScalarKind, Type, TypeIn, TypeKind, assignable, compare,
 };
 use crate::diagnostic::Span;
-use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, Spanned};
+use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, ShapeUse, Spanned};
 use crate::mapping::lens::{ReadConversion, ReadyConversion, Supply, is_partial, read_conversion};
 use crate::mapping::literal;
 use crate::mapping::references::ResolvedKind;
@@ -22,6 +22,9 @@ use crate::yaml::Node;
 use switchback_json::raw::Kind;
 use switchback_plan::convert::{Conversion, ConversionKind, Otherwise};
 use switchback_plan::{self as plan, Key, Kinds, Loss, NoteKind, NullElse, Overlay, SideId};
+
+/// The name of the value that a shape reads, in the members that the shape computes.
+const FROM: &str = "from";
 
 /// The target of an expression.
 #[derive(Clone, Copy, Debug)]
@@ -114,9 +117,12 @@ impl RouteCheck<'_, '_> {
                 self.literal(value, despite_type.is_some(), scope)
             }
             ExprKind::Path(path) => {
+                if let Some((expr, flow)) = scope.flow.named_value(path) {
+                    return self.value(&expr, &scope.with_flow(&flow));
+                }
                 let found = self.reading(scope.flow).find(path, span)?;
                 self.read_late(&found.location, scope.flow, span);
-                self.fits(&found.held, scope.wanted, span)?;
+                self.fits(&found.held, scope.wanted, Some(&found.location.text), span)?;
                 Some(TypedExpr { expr: plan::Expr::At(found.location), held: found.held })
             }
             ExprKind::Object(entries) => self.object(entries, span, scope),
@@ -209,11 +215,12 @@ impl RouteCheck<'_, '_> {
         }
     }
 
-    /// Checks that a value fits its target.
+    /// Checks that a value fits its target. `read` is the path of a value that is read.
     pub(super) fn fits(
         &mut self,
         held: &ContextValue,
         wanted: Option<ExprTarget<'_>>,
+        read: Option<&str>,
         span: Span,
     ) -> Option<()> {
         let Some(wanted) = wanted else { return Some(()) };
@@ -226,11 +233,8 @@ impl RouteCheck<'_, '_> {
         let message = (held.side != wanted.side).then(|| self.message(wanted.side));
         match compare(held.in_types(self.env.world.contracts), to, message) {
             Ok(narrowings) => {
-                let read = self.env.world.sources.text(span.file);
-                let read = read.get(span.start as usize..span.end as usize).unwrap_or("$");
-                let read = read.trim_matches(['\'', '"']);
                 // The parts of a composite expression are compared one by one.
-                if read.starts_with('$') && held.side != wanted.side {
+                if let (Some(read), true) = (read, held.side != wanted.side) {
                     self.lose_narrower(&narrowings, wanted.side, read, span);
                 }
                 Some(())
@@ -455,7 +459,7 @@ impl RouteCheck<'_, '_> {
             return None;
         }
         let held = ContextValue { ty: list(made.held.ty, span), side: to, absent: made.held.absent };
-        self.fits(&held, wanted, span)?;
+        self.fits(&held, wanted, None, span)?;
         Some(TypedExpr { expr: plan::Expr::Array(vec![made.expr]), held })
     }
 
@@ -474,7 +478,7 @@ impl RouteCheck<'_, '_> {
             values.extend(made.map(|made| (name.value.clone(), made.expr)));
         }
         let held = ContextValue::present(scalar(ScalarKind::String, span), scope.target_side());
-        self.fits(&held, scope.wanted, span)?;
+        self.fits(&held, scope.wanted, None, span)?;
         (values.len() == with.len())
             .then_some(id?)
             .map(|reason| TypedExpr { expr: plan::Expr::Text { reason, with: values }, held })
@@ -511,6 +515,10 @@ impl RouteCheck<'_, '_> {
             return None;
         };
         let to = wanted.side;
+        let computed = self.env.lenses.computed(&shape.shape.name.value, to);
+        if shape.shape.each && shape.over.is_none() && !computed.members.is_empty() {
+            return self.computed_elements(shape, scope);
+        }
         let from = self.shape_input(&shape.from, scope)?;
         if from.held.side == to {
             self.findings.push(faults::shape_from_same_side(shape.from.span, self.env.side_name(to)));
@@ -532,7 +540,11 @@ impl RouteCheck<'_, '_> {
         let source = from.held.in_types(env.world.contracts);
         let target = TypeIn { types: env.types(to), ty: wanted.ty };
         let types = if to == SideId::OLD { [target, source] } else { [source, target] };
-        let with: Vec<_> = shape.with.iter().map(|(name, _)| name.clone()).collect();
+        let is_given = |name: &str| shape.with.iter().any(|(given, _)| given.value == name);
+        let members = computed.members.iter().filter(|(name, _)| !is_given(&name.value));
+        let members: Vec<&(Spanned<String>, ExprDecl)> = members.copied().collect();
+        let named = shape.with.iter().chain(members.iter().copied());
+        let with: Vec<_> = named.map(|(name, _)| name.clone()).collect();
         // Paging members belong to the outermost object of a response.
         let is_answer = to == self.serves && scope.answer.as_ref().is_some_and(|at| at.place == "$");
         let paged = if is_answer { self.paged.members.clone() } else { Default::default() };
@@ -540,7 +552,12 @@ impl RouteCheck<'_, '_> {
         let lens = env.lenses.body(&shape.shape, types, to, &supply, self.findings);
         // Compile `with:` even if the shape has an error, to report its own errors.
         let supplied = lens.as_ref().map(|lens| lens.supplied.as_slice());
-        let with = self.shape_arguments(shape, target, supplied, scope);
+        let mut with = self.shape_arguments(shape, &shape.with, target, scope);
+        if !members.is_empty() {
+            let made = self.computed_members(shape, &computed.named, &members, (&from, target), scope);
+            with = with.zip(made).map(|(with, made)| with.into_iter().chain(made).collect());
+        }
+        let with = supplied.and_then(|order| in_order(order, with?));
         let over = match &shape.over {
             None => None,
             Some(over) => {
@@ -594,14 +611,54 @@ impl RouteCheck<'_, '_> {
         Some(TypedExpr { expr: plan::Expr::At(found.location), held: found.held })
     }
 
-    /// Compiles the values of `with:`, in the order of the shape's supplied fields.
+    /// Compiles a shape with computed members for each element of a list.
+    fn computed_elements(&mut self, shape: &ShapeExpr, scope: &ExprScope<'_>) -> Option<TypedExpr> {
+        let span = shape.shape.name.span;
+        // A computed member may use such a shape, too.
+        let mut name = "element".to_owned();
+        while scope.flow.get(&name).is_some() {
+            name.push('_');
+        }
+        let path = ExprDecl { kind: ExprKind::Path(format!("$.{name}")), span: shape.from.span };
+        let used = ShapeUse { each: false, ..shape.shape.clone() };
+        let element = ShapeExpr { shape: used, from: path, ..shape.clone() };
+        let give = ExprDecl { kind: ExprKind::Shape(Box::new(element)), span };
+        self.each_value(&Spanned { value: name, span }, &shape.from, &give, scope)
+    }
+
+    /// Compiles the members that a shape computes. Findings lead to the use of the shape as well.
+    fn computed_members(
+        &mut self,
+        shape: &ShapeExpr,
+        named: &[&(Spanned<String>, ExprDecl)],
+        members: &[&(Spanned<String>, ExprDecl)],
+        (from, target): (&TypedExpr, TypeIn<'_>),
+        scope: &ExprScope<'_>,
+    ) -> Option<Vec<(String, plan::Expr)>> {
+        let plan::Expr::At(location) = &from.expr else {
+            self.findings.push(faults::computed_from_no_place(shape.from.span, &shape.shape.name.value));
+            return None;
+        };
+        let mark = self.findings.len();
+        let mut flow = scope.flow.clone();
+        flow.stand_for(FROM, &location.text);
+        for (name, value) in named {
+            flow.name_value(&name.value, value);
+        }
+        let members: Vec<_> = members.iter().map(|member| (*member).clone()).collect();
+        let made = self.shape_arguments(shape, &members, target, &scope.with_flow(&flow));
+        self.findings.since_mut(mark).iter_mut().for_each(|finding| finding.add_use(shape.shape.name.span));
+        made
+    }
+
+    /// Compiles values of members that a shape does not build itself.
     fn shape_arguments(
         &mut self,
         shape: &ShapeExpr,
+        members: &[(Spanned<String>, ExprDecl)],
         target: TypeIn<'_>,
-        order: Option<&[Key]>,
         scope: &ExprScope<'_>,
-    ) -> Option<Vec<plan::Expr>> {
+    ) -> Option<Vec<(String, plan::Expr)>> {
         let element = match (shape.shape.each, target.types.resolve(target.ty).kind) {
             (true, TypeKind::Array(array)) => target.types.at(&array.items),
             _ => target,
@@ -609,7 +666,7 @@ impl RouteCheck<'_, '_> {
         let object = object_of(element).ok().flatten();
         let mut made = Vec::new();
         let mut complete = true;
-        for (name, value) in &shape.with {
+        for (name, value) in members {
             let wanted = object.and_then(|object| object.field(&name.value));
             let wanted = wanted.map(|field| ExprTarget {
                 ty: &field.ty,
@@ -621,12 +678,9 @@ impl RouteCheck<'_, '_> {
             let value = self.value(value, &scope.below(&place).with_target(wanted));
             // Continue after an error, to report those of the other fields.
             complete &= value.is_some();
-            made.extend(value.map(|value| (name.value.as_str(), value.expr)));
+            made.extend(value.map(|value| (name.value.clone(), value.expr)));
         }
-        let in_order = order?.iter().map(|key| {
-            made.iter().find(|(name, _)| *name == key.text.as_ref()).map(|(_, value)| value.clone())
-        });
-        in_order.collect::<Option<Vec<_>>>().filter(|_| complete)
+        complete.then_some(made)
     }
 
     /// Compiles the old value under `over:`: an object of the target's side with fields that fit,
@@ -704,6 +758,13 @@ impl RouteCheck<'_, '_> {
         }
         (lines.len() == shape.null_as.len()).then_some(lines)
     }
+}
+
+/// Returns values in the order of the supplied fields of a shape.
+fn in_order(order: &[Key], values: Vec<(String, plan::Expr)>) -> Option<Vec<plan::Expr>> {
+    let value =
+        |key: &Key| values.iter().find(|(name, _)| *name == *key.text).map(|(_, value)| value.clone());
+    order.iter().map(value).collect()
 }
 
 /// Result of looking up a name in an object.

@@ -11,6 +11,8 @@ use crate::contract::{
     Additional, Contract, Enum, JsonKind, Literal, Object, Operation, Parameter, Type, TypeKind, Types,
 };
 use crate::diagnostic::Span;
+use crate::mapping::ast::{ExprDecl, ExprKind};
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchback_plan::SideId;
@@ -20,6 +22,8 @@ use switchback_plan::SideId;
 pub(super) struct Flow {
     /// The members of the context, in the order of their definition.
     members: Vec<(String, ContextValue)>,
+    /// Names within a shape, later ones first in their scope.
+    named: Vec<(String, NamedValue)>,
     /// Results of later steps, with their spans.
     pub later: Vec<(String, Span)>,
     /// Properties that checks have established.
@@ -44,6 +48,14 @@ pub(super) struct Flow {
     pub unremembered: Option<Arc<str>>,
     /// Names of the approximations that apply.
     pub approximations: Vec<Arc<str>>,
+}
+
+/// The meaning of a name within a shape.
+#[derive(Clone, Debug)]
+enum NamedValue {
+    /// A place, by its path in the context.
+    Place(Arc<str>),
+    Computed(Arc<ExprDecl>),
 }
 
 /// The first write of a route.
@@ -127,6 +139,57 @@ impl Flow {
     pub(super) fn set(&mut self, name: &str, held: ContextValue) {
         self.members.retain(|(known, _)| known != name);
         self.members.push((name.to_owned(), held));
+    }
+
+    /// Makes a name stand for a place, by its path in the context.
+    pub(super) fn stand_for(&mut self, name: &str, path: &str) {
+        self.named.push((name.to_owned(), NamedValue::Place(path.into())));
+    }
+
+    /// Gives a value a name: another spelling of a place, or an expression.
+    pub(super) fn name_value(&mut self, name: &str, value: &ExprDecl) {
+        let value = match &value.kind {
+            ExprKind::Path(path) if self.named_value(path).is_none() => {
+                NamedValue::Place(self.written_out(path).into())
+            }
+            _ => NamedValue::Computed(Arc::new(value.clone())),
+        };
+        self.named.push((name.to_owned(), value));
+    }
+
+    /// Returns the expression that a path names, and the flow for it: with the names before it.
+    pub(super) fn named_value(&self, path: &str) -> Option<(Arc<ExprDecl>, Flow)> {
+        let name = path.strip_prefix("$.")?;
+        let at = self.named.iter().rposition(|(known, _)| known == name)?;
+        let NamedValue::Computed(value) = &self.named[at].1 else { return None };
+        Some((value.clone(), Flow { named: self.named[..at].to_vec(), ..self.clone() }))
+    }
+
+    /// Returns whether a name is that of an expression.
+    pub(super) fn is_named_value(&self, name: &str) -> bool {
+        self.named.iter().any(|(known, value)| known == name && matches!(value, NamedValue::Computed(_)))
+    }
+
+    /// Returns a path with places in place of their names.
+    pub(super) fn written_out<'t>(&self, path: &'t str) -> Cow<'t, str> {
+        if self.named.is_empty() {
+            return Cow::Borrowed(path);
+        }
+        let is_part = |letter: char| letter.is_alphanumeric() || letter == '_' || letter == '-';
+        let (mut written, mut rest) = (String::new(), path);
+        while let Some(at) = rest.find("$.") {
+            let name = &rest[at + 2..];
+            let name = &name[..name.find(|letter| !is_part(letter)).unwrap_or(name.len())];
+            let known = self.named.iter().rev().find(|(known, _)| known == name);
+            written.push_str(&rest[..at]);
+            match known {
+                Some((_, NamedValue::Place(place))) => written.push_str(place),
+                _ => written.extend(["$.", name]),
+            }
+            rest = &rest[at + 2 + name.len()..];
+        }
+        written.push_str(rest);
+        Cow::Owned(written)
     }
 
     /// Returns the flow with a further member.

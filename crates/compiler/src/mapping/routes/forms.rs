@@ -87,7 +87,7 @@ impl RouteCheck<'_, '_> {
         let absent = if many { key.held.absent } else { true };
         let ty = if many { list(element, span) } else { element };
         let held = ContextValue { ty, side: found.held.side, absent };
-        self.fits(&held, scope.wanted, span)?;
+        self.fits(&held, scope.wanted, None, span)?;
         let expr = plan::Expr::Lookup {
             value: Box::new(key.expr),
             list: found.location,
@@ -188,7 +188,7 @@ impl RouteCheck<'_, '_> {
             absent,
             ..ContextValue::present(scalar(kind, elements.span), scope.target_side())
         };
-        self.fits(&held, scope.wanted, elements.span)?;
+        self.fits(&held, scope.wanted, None, elements.span)?;
         Some(TypedExpr { expr: plan::Expr::Aggregate { what, list: Box::new(over.expr) }, held })
     }
 
@@ -246,7 +246,7 @@ impl RouteCheck<'_, '_> {
         let plain: Vec<_> = plain.iter().map(|line| self.line(line, scope)).collect();
         let numbered: Vec<_> = numbered.iter().map(|line| self.line(line, scope)).collect();
         let held = ContextValue::present(scalar(ScalarKind::String, span), scope.target_side());
-        self.fits(&held, scope.wanted, span)?;
+        self.fits(&held, scope.wanted, None, span)?;
         let all = |lines: Vec<Option<plan::Expr>>| lines.into_iter().collect::<Option<Vec<_>>>();
         Some(TypedExpr { expr: plan::Expr::Lines { plain: all(plain)?, numbered: all(numbered)? }, held })
     }

@@ -113,6 +113,7 @@ pub(super) struct PathEnv<'g, 'a> {
 impl PathEnv<'_, '_> {
     /// Resolves a path. Returns `None` if it reports an error.
     pub(super) fn find(&mut self, text: &str, span: Span) -> Option<FoundPath> {
+        let text = &*self.flow.written_out(text);
         let query = match parse_json_path(text) {
             Ok(query) => query,
             Err(error) => {
@@ -173,6 +174,10 @@ impl PathEnv<'_, '_> {
         }
         let span = words.next(&root);
         let Some(held) = self.flow.get(&root).cloned() else {
+            if self.flow.is_named_value(&root) {
+                self.findings.push(faults::computed_value(&root, span));
+                return None;
+            }
             let later = self.flow.later.iter().find(|(name, _)| *name == root).map(|(_, span)| *span);
             self.findings.push(match later {
                 Some(later) => faults::used_before(&root, span, later),

@@ -27,6 +27,11 @@ pub(crate) fn unknown_root(name: &str, span: Span, roots: &[String]) -> Finding 
         .with_declarations(NameKind::Result, name)
 }
 
+pub(crate) fn computed_value(name: &str, span: Span) -> Finding {
+    let message = format!("`{name}` is computed, and a part of it or a condition needs a place");
+    Finding::error(Code::PathUnknown, span, message).help("name a path under `let:`")
+}
+
 pub(crate) fn used_before(name: &str, span: Span, later: Span) -> Finding {
     Finding::error(Code::UsedBefore, span, format!("`{name}` is not there yet"))
         .help("move the step that makes it up")

@@ -149,6 +149,12 @@ pub(crate) fn shape_from_same_side(span: Span, side: &str) -> Finding {
         .help("a shape makes a value of one side out of a value of the other; give the place itself")
 }
 
+pub(crate) fn computed_from_no_place(span: Span, shape: &str) -> Finding {
+    let message = format!("`{shape}` computes members of the value that it reads, and this is no path");
+    Finding::error(Code::ShapePlace, span, message)
+        .help("give the value a name in a step before: `{make: …}`")
+}
+
 pub(crate) fn base_of_other_side(span: Span) -> Finding {
     Finding::error(Code::ShapePlace, span, "a shape is laid over an old value of the side that it makes")
         .help("take it from a call before: `over: $.<step>.body`")
