@@ -171,7 +171,7 @@ pub struct InsteadReport {
 }
 
 /// A field of a response without a source.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub struct GapReport {
     /// Place in the response, such as `$.items[*].size`.
     pub place: String,
@@ -182,7 +182,7 @@ pub struct GapReport {
 }
 
 /// A field that does not survive.
-#[derive(Debug, Serialize)]
+#[derive(Debug, PartialEq, Serialize)]
 pub struct LossReport {
     /// Name of the side that has the field.
     pub side: String,
@@ -342,8 +342,8 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
             Effect::None => "none",
             Effect::Write => "write",
         },
-        lost: lost.into_iter().map(|loss| LossReport::new(pack, loss)).collect(),
-        without_source: without_source.into_iter().map(gap).collect(),
+        lost: without_repetitions(lost.into_iter().map(|loss| LossReport::new(pack, loss))),
+        without_source: without_repetitions(without_source.into_iter().map(gap)),
         differs: notes(NoteKind::Differs),
         approximate,
         despite: notes(NoteKind::Despite),
@@ -367,6 +367,17 @@ fn operation(pack: &Pack, serves: SideId, route: &Route) -> OperationReport {
             .collect(),
         place: route.origin.to_string(),
     }
+}
+
+/// Returns each item once: several lines of a mapping may lose the same place.
+fn without_repetitions<T: PartialEq>(items: impl Iterator<Item = T>) -> Vec<T> {
+    let mut all = Vec::new();
+    for item in items {
+        if !all.contains(&item) {
+            all.push(item);
+        }
+    }
+    all
 }
 
 /// Returns the operation that a pair relates to this one in either direction, otherwise the one
