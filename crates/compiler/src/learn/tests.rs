@@ -294,6 +294,18 @@ fn accepted_lines_are_written_into_the_shape_of_their_types() {
 }
 
 #[test]
+fn a_shape_that_uses_other_text_is_not_edited() {
+    let shape = "mapping: 1\nfragments:\n  book:\n    gives:\n      rename: {id: {v2: key, as: integer_to_string, else: {v1: error}}}\n      only: {v1: {shelf: absent, writer: absent, bought: absent, price: absent, open: absent, seen: absent, lent: absent, code: absent, owner: absent}}\n      rest: {v2: lost}\n\
+        shapes: {Book: {of: {v1: Book, v2: Volume}, $use: book}}\nroutes:\n  - {pair: {v1: GET /books, v2: GET /library/books, front: v1}, response: [Book]}\n";
+    let (source, learned) = (pack(shape), learn(&traffic()));
+    let sure = learned.lines.iter().filter(|line| line.confidence == Confidence::Sure);
+    let ids: BTreeSet<String> = sure.map(|line| line.id.clone()).collect();
+    let acceptance = accept(&source, &learned, &ids).expect("the pack compiles");
+    assert_eq!((acceptance.files.len(), acceptance.rejected.len()), (0, 6));
+    assert!(acceptance.rejected[0].1.to_string().contains("`Book` uses a text that stands elsewhere"));
+}
+
+#[test]
 fn accepted_lines_without_a_shape_get_one_with_its_route() {
     let (source, learned) = (pack("mapping: 1\nreasons: {rest: {en: Gone.}}\n"), learn(&traffic()));
     let ids: BTreeSet<String> = learned.lines.iter().map(|line| line.id.clone()).collect();
