@@ -3,7 +3,7 @@
 
 use super::ast::{FieldPlace, Spanned};
 use super::message_place::Missed;
-use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean};
+use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
 use crate::yaml::{Key, Node};
 use std::collections::BTreeSet;
 
@@ -430,10 +430,13 @@ pub(super) fn fragment_twice(name: &Spanned<String>, first: Span) -> Finding {
         .with_related(first, "first declared here")
 }
 
-pub(super) fn unknown_placeholder(name: &str, span: Span, known: &[&str]) -> Finding {
-    Finding::error(Code::FragmentArguments, span, format!("the fragment takes no `{name}`"))
-        .help(format!("add it to `takes:`; a text that holds `<{name}>` itself is passed as an argument"))
-        .did_you_mean(name, known)
+pub(super) fn unknown_placeholder(name: &str, text: &str, span: Span, known: &[&str]) -> Finding {
+    let finding = Finding::error(Code::FragmentArguments, span, format!("the fragment takes no `{name}`"))
+        .help(format!("add it to `takes:`; a text that holds `<{name}>` itself is passed as an argument"));
+    match suggest(name, known) {
+        Some(near) => finding.suggest(text.replace(&format!("<{name}>"), &format!("<{near}>"))),
+        None => finding,
+    }
 }
 
 pub(super) fn unused_parameter(name: &str, span: Span) -> Finding {

@@ -84,9 +84,9 @@ pub(crate) fn has_use(node: &Node) -> bool {
 fn check_parameters(fragment: &FragmentDecl, findings: &mut Findings) {
     let known: Vec<&str> = fragment.takes.iter().map(|parameter| parameter.name.value.as_str()).collect();
     let mut found = Vec::new();
-    placeholders(&fragment.gives, &mut |name, span| {
+    placeholders(&fragment.gives, &mut |name, text, span| {
         if !known.contains(&name) {
-            findings.push(faults::unknown_placeholder(name, span, &known));
+            findings.push(faults::unknown_placeholder(name, text, span, &known));
         }
         found.push(name.to_owned());
     });
@@ -97,12 +97,12 @@ fn check_parameters(fragment: &FragmentDecl, findings: &mut Findings) {
     }
 }
 
-/// Calls `see` with the name and the place of each placeholder.
-fn placeholders(node: &Node, see: &mut impl FnMut(&str, Span)) {
+/// Calls `see` with the name of each placeholder, and the text that contains it with its place.
+fn placeholders(node: &Node, see: &mut impl FnMut(&str, &str, Span)) {
     let mut see_text = |text: &str, span: Span| {
         for part in text_parts(text) {
             if let TextPart::Parameter(name) = part {
-                see(name, span);
+                see(name, text, span);
             }
         }
     };
@@ -347,7 +347,7 @@ impl Expansion<'_> {
                     }
                     Some(other) => self.findings.push(faults::argument_in_text(name, other, span)),
                     // The declaration reports a placeholder without an argument.
-                    None => {}
+                    None => filled.extend(["<", name, ">"]),
                 },
             }
         }

@@ -519,7 +519,10 @@ impl RouteCheck<'_, '_> {
         if shape.shape.each && shape.over.is_none() && !computed.members.is_empty() {
             return self.computed_elements(shape, scope);
         }
+        let mark = self.findings.len();
         let from = self.shape_input(&shape.from, scope)?;
+        // After an error the source is a guess, of which every computed member would report errors.
+        let is_guess = self.findings.errors_since(mark);
         if from.held.side == to {
             self.findings.push(faults::shape_from_same_side(shape.from.span, self.env.side_name(to)));
             return None;
@@ -553,7 +556,7 @@ impl RouteCheck<'_, '_> {
         // Compile `with:` even if the shape has an error, to report its own errors.
         let supplied = lens.as_ref().map(|lens| lens.supplied.as_slice());
         let mut with = self.shape_arguments(shape, &shape.with, target, scope);
-        if !members.is_empty() {
+        if !members.is_empty() && !is_guess {
             let made = self.computed_members(shape, &computed.named, &members, (&from, target), scope);
             with = with.zip(made).map(|(with, made)| with.into_iter().chain(made).collect());
         }
