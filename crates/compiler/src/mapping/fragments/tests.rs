@@ -76,7 +76,10 @@ impl Mover {
         match &mut block.kind {
             // The elements of a list would stand beside the others.
             Kind::Seq(_) if is_element => block,
-            Kind::Map(entries) if entries.len() > 1 && entries.iter().all(|(key, _)| key.name != USE) => {
+            Kind::Map(entries)
+                if entries.len() > 1
+                    && entries.iter().all(|(key, _)| ![USE, LITERAL].contains(&&*key.name)) =>
+            {
                 let from = self.draw(entries.len());
                 let to = from + 1 + self.draw(entries.len() - from);
                 let moved = entries.drain(from..to).collect();
