@@ -146,6 +146,19 @@ class Planted(unittest.TestCase):
         self.assertEqual([(one["operation"], one["where"]) for one in calls], [("PUT /people/{id}", "body born format")])
         self.assertIn("2024-03-09", calls[0]["example"]["calls"][0])
 
+    def test_a_renamed_path_variable_is_disclosed_under_its_old_name(self):
+        narrower = report(GET={"lost": [{"place": "path.id"}]}, PUT={"lost": [{"place": "path.id"}]})
+        document = DOCUMENT.replace("  /people/{id}:\n    parameters: [{name: id, in: path, required: true, schema: {type: string}}]",
+                                    "  /people/{key}:\n    parameters: [{name: key, in: path, required: true, schema: {type: string, maxLength: 3}}]")
+        narrower["sides"][0]["operations"][0]["counterpart"] = "GET /people/{key}"
+        narrower["sides"][0]["operations"][1]["counterpart"] = "PUT /people/{key}"
+        row = self.judge((DOCUMENT, document), report=narrower, lies={"own_error": {"message": "no"}})
+        self.assertEqual(plain(row), {}, row)
+        self.assertGreater(row["excused"], 0)
+        narrower["sides"][0]["operations"][0]["lost"] = []
+        row = self.judge((DOCUMENT, document), report=narrower, lies={"own_error": {"message": "no"}})
+        self.assertGreater(row["invalid_calls"], 0)
+
     def test_an_answer_that_the_old_document_does_not_allow_is_found(self):
         row = self.judge(("minLength: 2}", "minLength: 2, nullable: true}"), lies={"answer": {"kind": "c"}})
         answers = {(one["operation"], one["where"]) for one in row["traffic"] if one["kind"] == "answer"}

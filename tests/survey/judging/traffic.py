@@ -323,7 +323,9 @@ class Traffic:
             if violation.rule == "undeclared-error":
                 self.outcome.undeclared_errors += 1
                 continue
-            is_excused = self.draft.excuses(served, violation.name)
+            # The report names a path variable as the old document does.
+            name = self.path_names(served).get(violation.name, violation.name) if violation.part == "path" else violation.name
+            is_excused = self.draft.excuses(served, name)
             if violation.rule == "not-called":
                 is_excused = bool(served.report.get("refusals")) and any(self.draft.excuses(served, name) for name in request.names)
             counted |= not is_excused
@@ -339,6 +341,11 @@ class Traffic:
             self.outcome.invalid_answers += 1
         elif excused:
             self.outcome.excused += 1
+
+    def path_names(self, served):
+        """Returns the names of path variables of the old document by those of the new one."""
+        a, b = self.old.operations[served.old], self.new.operations[served.new]
+        return dict(zip(b.names_in_path(), a.names_in_path()))
 
     def are_equal(self, a, b):
         """Returns whether two operations do not differ in any direction: nothing may change on the way."""
