@@ -147,7 +147,8 @@ class Planted(unittest.TestCase):
         self.assertIn("2024-03-09", calls[0]["example"]["calls"][0])
 
     def test_a_renamed_path_variable_is_disclosed_under_its_old_name(self):
-        narrower = report(GET={"lost": [{"place": "path.id"}]}, PUT={"lost": [{"place": "path.id"}]})
+        changed = {"changed": ["`path.id` of old: texts longer than 3 characters"]}
+        narrower = report(GET=dict(changed), PUT=dict(changed))
         document = DOCUMENT.replace("  /people/{id}:\n    parameters: [{name: id, in: path, required: true, schema: {type: string}}]",
                                     "  /people/{key}:\n    parameters: [{name: key, in: path, required: true, schema: {type: string, maxLength: 3}}]")
         narrower["sides"][0]["operations"][0]["counterpart"] = "GET /people/{key}"
@@ -155,7 +156,7 @@ class Planted(unittest.TestCase):
         row = self.judge((DOCUMENT, document), report=narrower, lies={"own_error": {"message": "no"}})
         self.assertEqual(plain(row), {}, row)
         self.assertGreater(row["excused"], 0)
-        narrower["sides"][0]["operations"][0]["lost"] = []
+        narrower["sides"][0]["operations"][0]["changed"] = []
         row = self.judge((DOCUMENT, document), report=narrower, lies={"own_error": {"message": "no"}})
         self.assertGreater(row["invalid_calls"], 0)
 
