@@ -700,6 +700,7 @@ fn an_edited_view_that_is_put_back_is_seen_again() {
             "Tweet from v2",
             "User from v1",
             "User from v2",
+            "Checklist from v1",
             "NoteChanged from v1",
             "NoteChanged from v2",
             "NoteKept from v2",

@@ -439,9 +439,17 @@ pub(super) fn unknown_placeholder(name: &str, text: &str, span: Span, known: &[&
     }
 }
 
-pub(super) fn unused_parameter(name: &str, span: Span) -> Finding {
-    Finding::warning(Code::Unused, span, format!("nothing in the fragment is `<{name}>`"))
-        .help("remove it, or use it")
+/// `near` is a placeholder without an argument that has nearly this name.
+pub(super) fn unused_parameter(name: &str, span: Span, near: Option<&str>) -> Finding {
+    let message = format!("nothing in the fragment is `<{name}>`");
+    match near {
+        Some(near) => Finding::error(Code::FragmentArguments, span, message).suggest(near),
+        None => Finding::warning(Code::Unused, span, message).help("remove it, or use it"),
+    }
+}
+
+pub(super) fn misspelt_use(key: &Key) -> Finding {
+    Finding::error(Code::FragmentUse, key.span, format!("there is no form `{}`", key.name)).suggest("$use")
 }
 
 pub(super) fn unknown_fragment(name: &Spanned<String>, known: Vec<&str>) -> Finding {

@@ -4,9 +4,9 @@
 //! A block lies in a copy of its file, so that a finding leads to the line of the fragment and to
 //! the use.
 
-use super::ast::{FragmentDecl, Spanned, USE, is_parameter};
+use super::ast::{FragmentDecl, Spanned, USE, is_form, is_parameter};
 use super::faults;
-use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span};
+use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span, suggest};
 use crate::yaml::{Key, Kind, Node, bounds, without_duplicates};
 use std::collections::HashMap;
 use std::mem;
@@ -75,25 +75,38 @@ impl Fragments {
 pub(crate) fn has_use(node: &Node) -> bool {
     match &node.kind {
         Kind::Seq(items) => items.iter().any(has_use),
-        Kind::Map(entries) => entries.iter().any(|(key, value)| key.name == USE || has_use(value)),
+        Kind::Map(entries) => {
+            entries.iter().any(|(key, value)| key.name == USE || is_misspelt(key) || has_use(value))
+        }
         _ => false,
     }
+}
+
+/// Returns whether a key is nearly `$use`, and no form of a value.
+fn is_misspelt(key: &Key) -> bool {
+    key.name.starts_with('$') && !is_form(&key.name) && suggest(&key.name, [USE]).is_some()
 }
 
 /// Reports placeholders without an argument, and arguments without a placeholder.
 fn check_parameters(fragment: &FragmentDecl, findings: &mut Findings) {
     let known: Vec<&str> = fragment.takes.iter().map(|parameter| parameter.name.value.as_str()).collect();
-    let mut found = Vec::new();
+    let mut found: Vec<(String, String, Span)> = Vec::new();
     placeholders(&fragment.gives, &mut |name, text, span| {
-        if !known.contains(&name) {
-            findings.push(faults::unknown_placeholder(name, text, span, &known));
-        }
-        found.push(name.to_owned());
+        found.push((name.to_owned(), text.to_owned(), span));
     });
+    let is_known = |name: &str| known.contains(&name);
     for Spanned { value, span } in fragment.takes.iter().map(|parameter| &parameter.name) {
-        if !found.contains(value) {
-            findings.push(faults::unused_parameter(value, *span));
+        if found.iter().any(|(name, ..)| name == value) {
+            continue;
         }
+        // A name that is misspelt under `takes:` is not reported at each placeholder.
+        let unknown = found.iter().map(|(name, ..)| name.as_str()).filter(|name| !is_known(name));
+        let near = suggest(value, unknown).map(str::to_owned);
+        findings.push(faults::unused_parameter(value, *span, near.as_deref()));
+        found.retain(|(name, ..)| Some(name) != near.as_ref());
+    }
+    for (name, text, span) in found.iter().filter(|(name, ..)| !is_known(name)) {
+        findings.push(faults::unknown_placeholder(name, text, *span, &known));
     }
 }
 
@@ -168,6 +181,7 @@ impl Expansion<'_> {
             }
             Kind::Map(entries) if entries.iter().any(|(key, _)| key.name == LITERAL) => true,
             Kind::Map(entries) => {
+                entries.retain(|(key, _)| !self.report_misspelt(key));
                 let used = entries.iter().position(|(key, _)| key.name == USE);
                 let block = used.map(|at| (at, entries.remove(at)));
                 entries.retain_mut(|(_, value)| self.expand(value, depth + 1));
@@ -191,6 +205,15 @@ impl Expansion<'_> {
             }
             _ => true,
         }
+    }
+
+    /// Reports a key that is nearly `$use`, and returns whether it is one.
+    fn report_misspelt(&mut self, key: &Key) -> bool {
+        let is_misspelt = is_misspelt(key);
+        if is_misspelt {
+            self.findings.push(faults::misspelt_use(key));
+        }
+        is_misspelt
     }
 
     /// Returns the block that a use stands for.

@@ -111,6 +111,11 @@ const FORMS: &[Form] = &[
     ("$sum", SumForm::read, SumForm::definition),
 ];
 
+/// Returns whether a key marks a `$` form.
+pub(crate) fn is_form(key: &str) -> bool {
+    FORMS.iter().any(|(name, ..)| *name == key)
+}
+
 impl Read for ExprDecl {
     type Output = ExprDecl;
 
