@@ -25,7 +25,9 @@ pub fn named_schema(compiled: &Compiled) -> Value {
     for (side, operations) in sides.iter().zip(&operations) {
         set(&mut schema, &format!("/$defs/pair/properties/pair/properties/{side}"), one_of(operations));
     }
-    set(&mut schema, "/$defs/serve/properties/at", one_of(&operations.concat()));
+    for pointer in ["/$defs/serve/properties/at/anyOf/0", "/$defs/serve/properties/at/anyOf/1/items"] {
+        set(&mut schema, pointer, one_of(&operations.concat()));
+    }
     let names: Vec<&str> =
         shapes.iter().filter_map(|shape| Some(shape.name.as_ref()?.value.as_str())).collect();
     for pointer in [
