@@ -3,7 +3,7 @@
 //! rules by which it is checked.
 
 use super::names::schema_of;
-use super::pack::{Cursor, Workspace, file_named};
+use super::pack::{Cursor, Workspace};
 use super::text::ColumnUnit;
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
@@ -61,7 +61,7 @@ fn compile(
 ) -> Option<Vec<Value>> {
     let (text, start) = readable(cursor, state, attempt)?;
     let compiled = workspace.try_texts(&cursor.root, &[(cursor.file.clone(), text.clone())])?;
-    let file = file_named(&compiled.sources, &cursor.file)?;
+    let file = compiled.sources.find(&cursor.file)?;
     let schema = schema_of(workspace, cursor);
     let tree = yaml::parse(&mut Sources::new(), &cursor.file, text.as_bytes(), &mut Findings::new());
     let place = tree.as_ref().and_then(|tree| SchemaPlace::find(&schema, tree, start as u32));

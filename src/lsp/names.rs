@@ -1,6 +1,6 @@
 //! Descriptions, definitions and renames of names, and corrections of findings.
 
-use super::pack::{Cursor, Workspace, file_named, map_offset};
+use super::pack::{Cursor, Workspace, map_offset};
 use super::text::ColumnUnit;
 use serde_json::{Map, Value, json};
 use std::collections::BTreeMap;
@@ -141,7 +141,7 @@ pub(super) fn rename(
     let mut texts = Vec::new();
     let mut changes = Map::new();
     for (file, edits) in edits {
-        let Some(id) = file_named(&compiled.sources, &file) else { return Ok(None) };
+        let Some(id) = compiled.sources.find(&file) else { return Ok(None) };
         let text = compiled.sources.text(id);
         texts.push((file.clone(), apply(text, &edits).ok_or(RenameError::Meaning)?));
         let lines: Vec<Value> = edits.iter().map(|edit| edit_of(encoding, text, edit)).collect();
@@ -177,7 +177,7 @@ pub(super) fn corrections(
 ) -> Option<Value> {
     let uri = workspace.uri(&cursor.root.join(&cursor.file));
     let compiled = workspace.compile(&cursor.root)?;
-    let file = file_named(&compiled.sources, &cursor.file)?;
+    let file = compiled.sources.find(&cursor.file)?;
     let mut actions: Vec<Value> = Vec::new();
     for finding in compiled.findings.in_order() {
         let Some(edit) = finding.edit(&compiled.sources) else { continue };
@@ -209,6 +209,6 @@ fn names_at(compiled: &Compiled, file: FileId, offset: u32) -> Vec<&ResolvedName
 }
 
 fn find_shape<'c>(compiled: &'c Compiled, cursor: &Cursor) -> Option<&'c ResolvedName> {
-    let file = file_named(&compiled.sources, &cursor.file)?;
+    let file = compiled.sources.find(&cursor.file)?;
     names_at(compiled, file, cursor.offset).into_iter().find(|one| one.kind == ResolvedKind::Shape)
 }

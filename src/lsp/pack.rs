@@ -5,7 +5,7 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use switchback_compiler::diagnostic::{Code, FileId, Sources};
+use switchback_compiler::diagnostic::{Code, FileId};
 use switchback_compiler::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackFile, PackSource};
 use switchback_compiler::mapping::{Compiled, Compiler};
 
@@ -188,7 +188,7 @@ impl Workspace {
         self.compile(&cursor.root)?;
         let pack = self.packs.get(&cursor.root)?;
         let compiled = pack.whole.as_ref().or(pack.current.as_ref())?;
-        let file = file_named(&compiled.sources, &cursor.file)?;
+        let file = compiled.sources.find(&cursor.file)?;
         let offset = map_offset(&cursor.text, compiled.sources.text(file), cursor.offset)?;
         Some((compiled, file, offset))
     }
@@ -207,11 +207,6 @@ impl Workspace {
 fn is_whole(compiled: &Compiled) -> bool {
     const UNREAD: [Code; 4] = [Code::YamlSyntax, Code::NotUtf8, Code::EmptyFile, Code::TooLarge];
     compiled.contracts.is_some() && !compiled.findings.in_order().iter().any(|one| UNREAD.contains(&one.code))
-}
-
-/// Returns the file with this path inside a pack.
-pub(super) fn file_named(sources: &Sources, name: &str) -> Option<FileId> {
-    sources.ids().find(|id| sources.name(*id) == name)
 }
 
 /// Returns the offset in `other` of the text at `offset` of `text`, or `None` if that text is between

@@ -158,6 +158,12 @@ impl Sources {
         self.files.extend_from_slice(&other.files);
     }
 
+    /// Returns the id of the file with a name, and not that of a copy of it.
+    pub fn find(&self, name: &str) -> Option<FileId> {
+        let is_it = |source: &SourceFile| source.copy.is_none() && source.file.name == name;
+        self.files.iter().position(is_it).map(|at| FileId(at as u32))
+    }
+
     /// Returns the name of the file.
     pub fn name(&self, file: FileId) -> &str {
         &self.file(file).name
