@@ -50,8 +50,16 @@ pub(super) fn diagram(pack: &Pack, serves: SideId, route: &Route, has_own: bool)
 /// Renders losses, substitutes for missing sources, and declared differences.
 pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
     let served = &pack.sides[serves].name;
-    let (gaps, lost): (Vec<&Loss>, Vec<&Loss>) =
+    let (gaps, mut lost): (Vec<&Loss>, Vec<&Loss>) =
         route.losses.iter().partition(|loss| loss.instead.is_some() && loss.side == *served);
+    // As in the report: several lines of a mapping may lose the same place.
+    let mut listed: Vec<LossReport> = Vec::new();
+    lost.retain(|loss| {
+        let one = LossReport::new(pack, loss);
+        let is_new = !listed.contains(&one);
+        listed.extend(is_new.then_some(one));
+        is_new
+    });
     let refusals = refusals(route);
     let is_whole = route.verdict == Verdict::Exact && lost.is_empty() && gaps.is_empty();
     html! {

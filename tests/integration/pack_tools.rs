@@ -42,13 +42,13 @@ fn check_fix_applies_sure_suggestions_and_prints_them() {
     let (folder, wrong) = pack(&[
         ("is_email: isEmail", "is_email: isEmial"),
         ("response: [Message]", "resposne: [Message]"),
-        ("refuse: too_many_entries", "refuse: too_many_entires"),
+        ("refuse: no_template", "refuse: no_templtae"),
         ("call: 'GET /chats/{id}/messages', pages", "call: 'GET /chats/{id}/mesages', pages"),
     ]);
     let right = wrong
         .replace("isEmial", "isEmail")
         .replace("resposne", "response")
-        .replace("too_many_entires", "too_many_entries")
+        .replace("no_templtae", "no_template")
         .replace("mesages'", "messages'");
     let output = switchback(&["check", "--fix"], folder.path());
     let said = stdout(&output);

@@ -677,7 +677,7 @@ impl<'a> ContractComparison<'a> {
 
 /// Returns the alternatives of a type, also of one that is any value because no test distinguishes them.
 /// Returns `None` if a value of any structure belongs to the type.
-pub(super) fn alternatives_of(of: TypeIn<'_>) -> Option<Vec<TypeIn<'_>>> {
+pub(crate) fn alternatives_of(of: TypeIn<'_>) -> Option<Vec<TypeIn<'_>>> {
     let resolved = of.types.resolve(of.ty);
     let all = match resolved.kind {
         TypeKind::Any => of.types.overlapping(resolved)?.kind.alternatives(),

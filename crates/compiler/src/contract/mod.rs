@@ -37,8 +37,8 @@ mod types;
 pub use call::{call_breaches, parameter_breaches};
 pub use compare::{Difference, Mismatch, Narrowing, Proven, assignable, compare, compare_once};
 pub(crate) use compare::{
-    assignable_but_for_null, compare_but_for_null, compare_lists, defaults, exclusions, is_out_of_bounds,
-    unread,
+    alternatives_of, assignable_but_for_null, compare_but_for_null, compare_lists, defaults, exclusions,
+    is_out_of_bounds, unread,
 };
 pub use conform::{Breach, BreachKind, breaches};
 pub use documents::{Documents, Fetch};

@@ -1,5 +1,6 @@
 //! Recorded calls, and what they show.
 
+use crate::init::slug;
 use std::collections::BTreeSet;
 use switchback_json::Value;
 use switchback_plan::SideId;
@@ -161,4 +162,12 @@ pub struct Learned {
     pub same: Vec<LearnedLine>,
     /// Members with the same name and unrelated values.
     pub conflicts: Vec<NameConflict>,
+}
+
+/// Types and places of a line.
+pub(super) type LineKey = ([String; 2], [String; 2]);
+
+/// Returns the id of a line, for acceptance.
+pub(super) fn line_id(types: &[String; 2], places: &[String; 2]) -> String {
+    slug(&format!("{} {} is {} {}", types[0], places[0], types[1], places[1]))
 }

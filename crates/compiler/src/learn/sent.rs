@@ -3,9 +3,8 @@
 
 use super::evidence::{BITS_MIN, DISTINCT_MIN, SUPPORT_MIN, information, is_at_or_below};
 use super::link::{LinkedSets, ObjectSet};
-use super::model::{Confidence, LearnedLine};
+use super::model::{Confidence, LearnedLine, LineKey, line_id};
 use super::records::{Cell, Record};
-use super::witness::{LineKey, line_id};
 use std::collections::BTreeMap;
 
 /// A member of a request whose values an answer repeats.

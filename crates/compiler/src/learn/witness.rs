@@ -5,13 +5,13 @@ use super::evidence::{Comparison, NULL_IS_ABSENT, SupportedPair, compare};
 use super::join::joins;
 use super::link::{LinkedSets, ObjectSet, link, score};
 use super::model::{
-    Confidence, Learned, LearnedLine, NameConflict, OperationLink, OperationUse, TrafficCall,
+    Confidence, Learned, LearnedLine, LineKey, NameConflict, OperationLink, OperationUse, TrafficCall,
+    line_id,
 };
 use super::records::{PairedPlace, RECORDS_MAX, Record, cells, objects};
 use super::relation::{Candidate, Relation, candidates};
 use super::sent::{compose, echoes};
 use crate::contract::{Contract, Segment, Type, TypeKind, Types};
-use crate::init::slug;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use switchback_json::Value;
@@ -22,9 +22,6 @@ const CLIENTS_MAX: usize = 100_000;
 const PLACES_MAX: usize = 16;
 /// Maximum number of linked objects that are compared per pair of types.
 const PAIRS_MAX: usize = 1_000;
-
-/// Types and places of a line.
-pub(super) type LineKey = ([String; 2], [String; 2]);
 
 /// The linked objects of two types.
 #[derive(Default)]
@@ -378,11 +375,6 @@ fn type_name(types: &Types, ty: &Type, place: &str) -> Option<String> {
         TypeKind::Named(reference) => Some(reference.name.to_string()),
         _ => None,
     }
-}
-
-/// Returns the id of a line, for acceptance.
-pub(super) fn line_id(types: &[String; 2], places: &[String; 2]) -> String {
-    slug(&format!("{} {} is {} {}", types[0], places[0], types[1], places[1]))
 }
 
 /// Returns the line of a pair of members. `is_mutual`: their types are each other's counterpart.

@@ -443,7 +443,8 @@ pub(super) fn unknown_placeholder(name: &str, text: &str, span: Span, known: &[&
 pub(super) fn unused_parameter(name: &str, span: Span, near: Option<&str>) -> Finding {
     let message = format!("nothing in the fragment is `<{name}>`");
     match near {
-        Some(near) => Finding::error(Code::FragmentArguments, span, message).suggest(near),
+        Some(near) => Finding::error(Code::FragmentArguments, span, message)
+            .help(format!("the block has `<{near}>`; one of the two names is misspelt")),
         None => Finding::warning(Code::Unused, span, message).help("remove it, or use it"),
     }
 }

@@ -99,11 +99,9 @@ fn check_parameters(fragment: &FragmentDecl, findings: &mut Findings) {
         if found.iter().any(|(name, ..)| name == value) {
             continue;
         }
-        // A name that is misspelt under `takes:` is not reported at each placeholder.
+        // Either name may be the misspelt one, so each of them is reported.
         let unknown = found.iter().map(|(name, ..)| name.as_str()).filter(|name| !is_known(name));
-        let near = suggest(value, unknown).map(str::to_owned);
-        findings.push(faults::unused_parameter(value, *span, near.as_deref()));
-        found.retain(|(name, ..)| Some(name) != near.as_ref());
+        findings.push(faults::unused_parameter(value, *span, suggest(value, unknown)));
     }
     for (name, text, span) in found.iter().filter(|(name, ..)| !is_known(name)) {
         findings.push(faults::unknown_placeholder(name, text, *span, &known));

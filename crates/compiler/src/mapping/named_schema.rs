@@ -2,7 +2,7 @@
 //! operations and fields are those that the pack and its contracts have. An editor reports a
 //! misspelled field by it without the language server.
 
-use super::ast::ShapeDecl;
+use super::ast::{ShapeDecl, USE};
 use super::compile::Compiled;
 use super::schema;
 use crate::contract::{Additional, Contract, TypeIn, TypeKind};
@@ -20,7 +20,7 @@ pub fn named_schema(compiled: &Compiled) -> Value {
         return schema::mapping(None);
     };
     let sides = contracts.each_ref().map(|contract| contract.name.as_str());
-    let mut schema = schema::mapping(Some(sides));
+    let mut schema = schema::without_uses(Some(sides));
     let operations = contracts.each_ref().map(operations);
     for (side, operations) in sides.iter().zip(&operations) {
         set(&mut schema, &format!("/$defs/pair/properties/pair/properties/{side}"), one_of(operations));
@@ -48,7 +48,7 @@ pub fn named_schema(compiled: &Compiled) -> Value {
     });
     let named: Map<String, Value> = named.collect();
     schema["properties"]["shapes"]["properties"] = named.into();
-    schema
+    schema::with_uses(schema, Some(sides))
 }
 
 fn operations(contract: &Contract) -> Vec<String> {
@@ -111,7 +111,7 @@ fn shape_of(
 /// Sets a keyword of an existing form, or replaces the form.
 fn insert(schema: &mut Value, pointer: &str, form: Value) {
     match pointer.strip_suffix("/propertyNames").and_then(|around| schema.pointer_mut(around)) {
-        Some(around) => around["propertyNames"] = form,
+        Some(around) => around["propertyNames"] = json!({"anyOf": [{"const": USE}, form]}),
         None => set(schema, pointer, form),
     }
 }

@@ -4,7 +4,7 @@
 use super::faults;
 use super::route::RouteCheck;
 use crate::contract::{
-    self, Narrowing, Operation, StatusPattern, Type, TypeKind, Types, assignable, compare,
+    self, Narrowing, Operation, StatusPattern, Type, TypeIn, TypeKind, assignable, compare,
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{PairDecl, Spanned, StatusWord};
@@ -117,8 +117,11 @@ impl<'a> RouteCheck<'_, 'a> {
                 .or_else(|| responses.iter().find(|own| own.status == StatusPattern::Default)),
         };
         let listed = listed.filter(|own| own.media.is_json())?;
-        let (ty, types) = (listed.body.as_ref()?, self.env.types(self.serves));
-        is_quiet(ty, types).then(|| form::form_of(ty, types))
+        let types = self.env.types(self.serves);
+        // A body that tells nothing belongs to the alternative that permits it.
+        let alternatives = contract::alternatives_of(types.at(listed.body.as_ref()?))?;
+        let quiet = alternatives.into_iter().find(|one| is_quiet(*one))?;
+        Some(form::form_of(quiet.ty, types))
     }
 
     /// Adds the lines for successes that neither contract lists.
@@ -453,14 +456,11 @@ fn successes(operation: &Operation) -> impl Iterator<Item = u16> {
 /// Returns the body type of a status; for a class, that of its first status with a body.
 /// Returns whether a type admits a value that tells clients nothing: an object or a list without
 /// elements, or a scalar.
-fn is_quiet(ty: &Type, types: &Types) -> bool {
-    match &types.resolve(ty).kind {
+fn is_quiet(ty: TypeIn<'_>) -> bool {
+    match ty.kind() {
         TypeKind::Object(object) => object.fields.iter().all(|field| !field.required),
         TypeKind::Array(array) => array.min_items == 0,
-        TypeKind::Scalar(_) => true,
-        TypeKind::OneOf(alternatives) => alternatives.iter().any(|one| is_quiet(one, types)),
-        // A form does not determine the alternative, and would accept anything.
-        TypeKind::Choice(_) | TypeKind::Any | TypeKind::Named(_) | TypeKind::Null => false,
+        kind => matches!(kind, TypeKind::Scalar(_)),
     }
 }
 

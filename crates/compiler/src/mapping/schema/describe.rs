@@ -90,7 +90,8 @@ fn alternatives<'t>(root: &'t Value, forms: &[&'t Value]) -> Vec<&'t Value> {
         let parts = ["anyOf", "allOf"].iter().filter_map(|keyword| form.get(keyword)?.as_array());
         let before = open.len();
         open.extend(parts.flatten());
-        if open.len() == before {
+        // A map may list conditions beside its members.
+        if open.len() == before || form.get("properties").is_some() {
             all.push(form);
         }
     }

@@ -23,10 +23,20 @@ pub type Sides<'a> = Option<[&'a str; 2]>;
 
 /// Returns the schema of mapping files (`*.map.yaml`).
 pub fn mapping(sides: Sides<'_>) -> Value {
+    with_uses(without_uses(sides), sides)
+}
+
+/// Returns the schema of a mapping file that uses no fragments.
+pub(super) fn without_uses(sides: Sides<'_>) -> Value {
     let mut schema = language::file_schema(sides);
     schema["$schema"] = DIALECT.into();
     schema["title"] = "Switchback mapping file".into();
     schema["$defs"] = language::definitions(sides);
+    schema
+}
+
+/// Adds the uses of fragments to the schema of a mapping file.
+pub(super) fn with_uses(mut schema: Value, sides: Sides<'_>) -> Value {
     let sections = schema["properties"].as_object_mut().into_iter().flatten();
     for (_, section) in sections.filter(|(name, _)| !PLAIN_SECTIONS.contains(&name.as_str())) {
         allow_uses(section);
