@@ -440,13 +440,13 @@ pub(super) fn unknown_placeholder(name: &str, text: &str, span: Span, known: &[&
 }
 
 /// `near` is a placeholder without an argument that has nearly this name.
-pub(super) fn unused_parameter(name: &str, span: Span, near: Option<&str>) -> Finding {
+pub(super) fn unused_parameter(name: &str, span: Span) -> Finding {
     let message = format!("nothing in the fragment is `<{name}>`");
-    match near {
-        Some(near) => Finding::error(Code::FragmentArguments, span, message)
-            .help(format!("the block has `<{near}>`; one of the two names is misspelt")),
-        None => Finding::warning(Code::Unused, span, message).help("remove it, or use it"),
-    }
+    Finding::warning(Code::Unused, span, message).help("remove it, or use it")
+}
+pub(super) fn misspelt_parameter(name: &str, span: Span, near: &str) -> Finding {
+    let message = format!("nothing in the fragment is `<{name}>`");
+    Finding::error(Code::FragmentArguments, span, message).suggest(near)
 }
 
 pub(super) fn misspelt_use(key: &Key) -> Finding {

@@ -8,7 +8,7 @@ use super::ast::{FragmentDecl, Spanned, USE, is_form, is_parameter};
 use super::faults;
 use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span, suggest};
 use crate::yaml::{Key, Kind, Node, bounds, without_duplicates};
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::mem;
 
 /// Sections that are no program: texts, and messages that may contain any key.
@@ -23,9 +23,21 @@ const LITERAL: &str = "$value";
 /// The fragments of a pack.
 pub(super) struct Fragments {
     declared: Vec<FragmentDecl>,
+    /// The placeholders in the block of each.
+    blocks: Vec<Vec<Placeholder>>,
     used: Vec<bool>,
+    /// The names of arguments that uses give to each.
+    given: Vec<BTreeSet<String>>,
     /// Number of values that uses have added.
     values: usize,
+}
+
+/// A placeholder in a block.
+struct Placeholder {
+    name: String,
+    /// The text that contains it, and its place.
+    text: String,
+    span: Span,
 }
 
 /// A text between placeholders, or the name in a placeholder.
@@ -35,17 +47,24 @@ enum TextPart<'t> {
 }
 
 impl Fragments {
-    /// Checks the declarations: unique names, and arguments that are used.
+    /// Checks that the names are unique.
     pub(super) fn collect(declared: Vec<FragmentDecl>, findings: &mut Findings) -> Fragments {
         let mut known: HashMap<&str, Span> = HashMap::new();
         for fragment in &declared {
             if let Some(first) = known.insert(&fragment.name.value, fragment.name.span) {
                 findings.push(faults::fragment_twice(&fragment.name, first));
             }
-            check_parameters(fragment, findings);
         }
         drop(known);
-        Fragments { used: vec![false; declared.len()], declared, values: 0 }
+        let blocks = declared.iter().map(|fragment| {
+            let mut block = Vec::new();
+            placeholders(&fragment.gives, &mut |name, text, span| {
+                block.push(Placeholder { name: name.to_owned(), text: text.to_owned(), span });
+            });
+            block
+        });
+        let (blocks, given) = (blocks.collect(), vec![BTreeSet::new(); declared.len()]);
+        Fragments { used: vec![false; declared.len()], declared, blocks, given, values: 0 }
     }
 
     /// Replaces the uses in a file.
@@ -57,8 +76,12 @@ impl Fragments {
         });
     }
 
-    /// Reports fragments without a use.
-    pub(super) fn report_unused(&self, findings: &mut Findings) {
+    /// Reports fragments without a use, and arguments and placeholders without each other. To be called
+    /// after all files are expanded.
+    pub(super) fn report(&self, findings: &mut Findings) {
+        for ((fragment, block), given) in self.declared.iter().zip(&self.blocks).zip(&self.given) {
+            check_parameters(fragment, block, given, findings);
+        }
         let unused = self.declared.iter().zip(&self.used).filter(|(_, used)| !**used);
         for (fragment, _) in unused {
             let Spanned { value, span } = &fragment.name;
@@ -87,24 +110,33 @@ fn is_misspelt(key: &Key) -> bool {
     key.name.starts_with('$') && !is_form(&key.name) && suggest(&key.name, [USE]).is_some()
 }
 
-/// Reports placeholders without an argument, and arguments without a placeholder.
-fn check_parameters(fragment: &FragmentDecl, findings: &mut Findings) {
+/// Reports placeholders without an argument, and arguments without a placeholder. `given` are the names
+/// that uses give: of two names that differ by a slip, theirs is the right one.
+fn check_parameters(
+    fragment: &FragmentDecl,
+    block: &[Placeholder],
+    given: &BTreeSet<String>,
+    findings: &mut Findings,
+) {
     let known: Vec<&str> = fragment.takes.iter().map(|parameter| parameter.name.value.as_str()).collect();
-    let mut found: Vec<(String, String, Span)> = Vec::new();
-    placeholders(&fragment.gives, &mut |name, text, span| {
-        found.push((name.to_owned(), text.to_owned(), span));
-    });
-    let is_known = |name: &str| known.contains(&name);
+    let unknown = || block.iter().filter(|one| !known.contains(&one.name.as_str()));
+    let mut explained = BTreeSet::new();
     for Spanned { value, span } in fragment.takes.iter().map(|parameter| &parameter.name) {
-        if found.iter().any(|(name, ..)| name == value) {
+        if block.iter().any(|one| one.name == *value) {
             continue;
         }
-        // Either name may be the misspelt one, so each of them is reported.
-        let unknown = found.iter().map(|(name, ..)| name.as_str()).filter(|name| !is_known(name));
-        findings.push(faults::unused_parameter(value, *span, suggest(value, unknown)));
+        match suggest(value, unknown().map(|one| one.name.as_str())) {
+            Some(near) if given.contains(near) => {
+                findings.push(faults::misspelt_parameter(value, *span, near));
+                explained.insert(near.to_owned());
+            }
+            // The placeholder is reported.
+            Some(_) => {}
+            None => findings.push(faults::unused_parameter(value, *span)),
+        }
     }
-    for (name, text, span) in found.iter().filter(|(name, ..)| !is_known(name)) {
-        findings.push(faults::unknown_placeholder(name, text, *span, &known));
+    for one in unknown().filter(|one| !explained.contains(&one.name)) {
+        findings.push(faults::unknown_placeholder(&one.name, &one.text, one.span, &known));
     }
 }
 
@@ -269,11 +301,15 @@ impl Expansion<'_> {
         given: &[(Key, Node)],
     ) -> Option<Arguments> {
         let takes = &self.fragments.declared[index].takes;
+        let block = &self.fragments.blocks[index];
+        let is_in_block = |name: &str| block.iter().any(|one| one.name == name);
         let mark = self.findings.len();
         let mut arguments = Arguments::new();
         for (key, value) in given {
             arguments.insert(key.name.clone(), value.clone());
-            if !takes.iter().any(|parameter| parameter.name.value == key.name) {
+            self.fragments.given[index].insert(key.name.clone());
+            // A name that the block has is misspelt under `takes:`, where it is reported.
+            if !is_in_block(&key.name) && !takes.iter().any(|parameter| parameter.name.value == key.name) {
                 let is_free = |free: &&str| given.iter().all(|(key, _)| key.name != **free);
                 let free = takes.iter().map(|parameter| parameter.name.value.as_str()).filter(is_free);
                 self.findings.push(faults::unknown_argument(key, &name.value, free.collect()));
@@ -286,7 +322,7 @@ impl Expansion<'_> {
                 _ if arguments.contains_key(known) => {}
                 Some(default) => drop(arguments.insert(known.clone(), default.clone())),
                 // The argument may be the one whose name is unknown.
-                None if is_misspelt => {}
+                None if is_misspelt || !is_in_block(known) => {}
                 None => self.findings.push(faults::missing_argument(name, &parameter.name)),
             }
         }

@@ -151,7 +151,7 @@ pub(super) fn read_with(
         }
         language::file(&root, &mut program, findings);
     }
-    fragments.report_unused(findings);
+    fragments.report(findings);
     let [old, new] = contracts;
     Some((program, [old?, new?]))
 }
