@@ -3,6 +3,7 @@
 //! into the files.
 
 use super::manual;
+use crate::support::packs;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use switchback_compiler::diagnostic::{Code, Colour, Findings, Sources, to_text};
@@ -50,10 +51,11 @@ impl Case {
     /// Returns the findings of the compiler for the edited pack.
     fn found(&self) -> String {
         // A case names files of one of the manual's packs.
-        let of_shop = self.edits.iter().any(|(file, ..)| file.starts_with("shop/"));
-        let mut files = if of_shop { manual::shop() } else { manual::files() };
+        let named = |folder: &String| self.edits.iter().any(|(file, ..)| file.starts_with(folder));
+        let folder = packs::manual_folders().into_iter().find(named).unwrap_or_default();
+        let mut files = packs::manual_files(&folder);
         for (file, replace, with) in &self.edits {
-            let file = file.strip_prefix("shop/").unwrap_or(file);
+            let file = file.strip_prefix(&folder).unwrap_or(file);
             let named = files.iter_mut().find(|(name, _)| name == file);
             let (_, text) = named.unwrap_or_else(|| panic!("{:?}: the manual has no {file}", self.path));
             assert_eq!(

@@ -21,6 +21,8 @@ mod literal;
 pub mod load;
 mod made;
 mod manifest;
+#[cfg(test)]
+mod manual_pages;
 mod message_place;
 mod named_schema;
 mod names;

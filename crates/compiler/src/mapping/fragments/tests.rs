@@ -1,12 +1,10 @@
 //! Laws of fragments: a block that moves into a fragment comes back as it was, and bounds hold.
 
 use super::super::ast::ParameterDecl;
+use super::super::manual_pages;
 use super::*;
 use crate::yaml::{self, TextStyle};
 use proptest::prelude::*;
-
-/// The manual of the language, which has an example of every block.
-const MANUAL: &str = include_str!("../../../../../mappings/README.md");
 
 fn parsed(text: &str) -> (Node, Sources) {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
@@ -17,9 +15,9 @@ fn parsed(text: &str) -> (Node, Sources) {
 
 /// Returns the mapping files of the manual that use no fragment.
 fn files() -> Vec<(Node, Sources)> {
-    let blocks = MANUAL.split("```yaml\n# file: ").skip(1).filter_map(|block| block.split_once('\n'));
+    let blocks = manual_pages::blocks().into_iter();
     let mappings = blocks.filter(|(name, text)| name.ends_with(".map.yaml") && !text.contains(USE));
-    mappings.filter_map(|(_, text)| text.split("```").next()).map(parsed).collect()
+    mappings.map(|(_, text)| parsed(&text)).collect()
 }
 
 fn without_places(node: &Node) -> Node {

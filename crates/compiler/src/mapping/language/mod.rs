@@ -2,7 +2,7 @@
 //!
 //! Each map of the language is declared once by [`section::section`]; the reader, the known keys of
 //! messages and the schema for editors follow from the declaration. Irregular forms have a
-//! hand-written [`section::Read`]. There is one file per part of the language. `mappings/README.md`
+//! hand-written [`section::Read`]. There is one file per part of the language. `docs/manual`
 //! is the manual and has an example of every form.
 //!
 //! Reading checks form only: unknown and missing keys, wrong kinds, words outside a closed list.

@@ -3,17 +3,11 @@
 use super::*;
 use crate::diagnostic::{self, Findings, Sources};
 use crate::mapping::load::{self, PackSource};
+use crate::mapping::manual_pages;
 use std::path::Path;
 
-/// Returns the pack in the manual: its code blocks that start with `# file:`.
 fn manual() -> PackSource {
-    let text = include_str!("../../../../../mappings/README.md");
-    let blocks = text.split("```yaml\n# file: ").skip(1).map(|block| {
-        let (name, rest) = block.split_once('\n').expect("a block has lines");
-        (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
-    });
-    // Files below `shop/` form a separate pack.
-    PackSource::from_files(blocks.filter(|(name, _)| !name.starts_with("shop/")).collect())
+    manual_pages::pack("")
 }
 
 fn messaging() -> PackSource {

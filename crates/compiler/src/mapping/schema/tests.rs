@@ -6,34 +6,11 @@ use crate::diagnostic::{Findings, Sources};
 use crate::mapping::ast::ProgramDecl;
 use crate::mapping::fragments::Fragments;
 use crate::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackSource};
-use crate::mapping::{language, literal};
+use crate::mapping::{language, literal, manual_pages};
 use crate::yaml;
 use jsonschema::Validator;
 use std::collections::BTreeSet;
 use std::path::Path;
-
-/// Returns the pack in the manual: its code blocks that start with `# file:`.
-fn manual() -> PackSource {
-    let of_shop = |name: &str| name.starts_with(SHOP);
-    PackSource::from_files(blocks().filter(|(name, _)| !of_shop(name)).collect())
-}
-
-/// Returns the second pack in the manual, in the section about queries and other spellings.
-fn shop() -> PackSource {
-    let named = |(name, text): (String, Vec<u8>)| Some((name.strip_prefix(SHOP)?.to_owned(), text));
-    PackSource::from_files(blocks().filter_map(named).collect())
-}
-
-/// Folder of the second pack's files.
-const SHOP: &str = "shop/";
-
-fn blocks() -> impl Iterator<Item = (String, Vec<u8>)> {
-    let text = include_str!("../../../../../mappings/README.md");
-    text.split("```yaml\n# file: ").skip(1).map(|block| {
-        let (name, rest) = block.split_once('\n').expect("a block has lines");
-        (name.to_owned(), rest.split("```").next().expect("split gives one").as_bytes().to_vec())
-    })
-}
 
 /// Returns every pack under `mappings/`, and those in the manual.
 fn packs() -> Vec<PackSource> {
@@ -43,7 +20,7 @@ fn packs() -> Vec<PackSource> {
     let packs = folders.filter(|path| path.join(MANIFEST).is_file());
     packs
         .map(|folder| PackSource::from_dir(&folder).expect("a pack can be read"))
-        .chain([manual(), shop()])
+        .chain(manual_pages::packs())
         .collect()
 }
 
