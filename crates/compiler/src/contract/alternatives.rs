@@ -25,6 +25,10 @@ pub(super) type Discriminators = HashMap<Span, Discriminator>;
 /// Maximum number of alternatives after following references. A schema with more is any value.
 const ALTERNATIVES_MAX: usize = 2_000;
 
+/// Maximum number of nested alternatives that are resolved for one type. Further ones are
+/// any value.
+const EXPANDED_MAX: usize = 10_000;
+
 /// Resolves the alternatives of a type. Returns `None` without alternatives. Alternatives that cannot be
 /// distinguished are added to `overlapping`.
 pub(super) fn settle_alternatives(
@@ -34,7 +38,16 @@ pub(super) fn settle_alternatives(
     findings: &mut Grouped,
     overlapping: &mut Overlapping,
 ) -> Option<Type> {
-    has_alternatives(ty).then(|| Settle { types, discriminators, findings, overlapping }.ty(ty))
+    let mut settle = Settle {
+        types,
+        discriminators,
+        findings,
+        overlapping,
+        is_elsewhere: false,
+        open: Vec::new(),
+        expanded: 0,
+    };
+    has_alternatives(ty).then(|| settle.ty(ty))
 }
 
 fn has_alternatives(ty: &Type) -> bool {
@@ -54,12 +67,22 @@ struct Settle<'t, 'f> {
     discriminators: &'t Discriminators,
     findings: &'f mut Grouped,
     overlapping: &'f mut Overlapping,
+    /// Whether a part of a named type is resolved. Its overlapping alternatives are added where the named
+    /// type itself is resolved: it may refer to this one.
+    is_elsewhere: bool,
+    /// The alternatives that are being resolved, outermost first.
+    open: Vec<*const Type>,
+    /// Number of nested alternatives that were resolved.
+    expanded: usize,
 }
 
 /// One alternative with references followed, and its index in the schema.
+#[derive(Clone, Copy)]
 struct FlatAlternative<'t> {
     ty: &'t Type,
     at: usize,
+    /// Whether it is a part of a named type.
+    is_elsewhere: bool,
 }
 
 impl<'t> Settle<'t, '_> {
@@ -130,9 +153,11 @@ impl<'t> Settle<'t, '_> {
             match together {
                 Some(ty) => kinds.push(Type { nullable: false, ..ty }),
                 None => {
-                    // Lists with overlapping items may have been stored under the same place.
-                    self.overlapping.remove(&ty.span);
-                    self.keep_overlapping(flat.iter().map(|one| one.ty), nullable, ty.span);
+                    if !self.is_elsewhere {
+                        // Lists with overlapping items may have been stored under the same place.
+                        self.overlapping.remove(&ty.span);
+                    }
+                    self.add_overlapping(&flat, nullable, ty.span);
                     return any();
                 }
             }
@@ -150,16 +175,36 @@ impl<'t> Settle<'t, '_> {
     }
 
     /// Stores alternatives that become any value.
-    fn keep_overlapping(&mut self, all: impl Iterator<Item = &'t Type>, nullable: bool, span: Span) {
-        let all = all.map(|one| Type { nullable: false, ..self.one(one) }).collect();
+    fn add_overlapping(&mut self, all: &[FlatAlternative<'t>], nullable: bool, span: Span) {
+        if self.is_elsewhere {
+            return;
+        }
+        let resolve = |one: &FlatAlternative<'t>| {
+            self.is_elsewhere = one.is_elsewhere;
+            Type { nullable: false, ..self.one(one.ty) }
+        };
+        let all = all.iter().map(resolve).collect();
+        self.is_elsewhere = false;
         let ty = Type { kind: TypeKind::OneOf(all), nullable, span };
         let known = self.overlapping.entry(span).or_insert_with(|| Some(ty.clone()));
         known.take_if(|known| *known != ty);
     }
 
-    /// Returns an alternative with its nested alternatives resolved.
+    /// Returns an alternative with its nested alternatives resolved. An alternative within itself, which
+    /// a named type leads to, is any value.
     fn one(&mut self, ty: &'t Type) -> Type {
-        if has_alternatives(ty) { self.ty(ty) } else { ty.clone() }
+        if !has_alternatives(ty) {
+            return ty.clone();
+        }
+        self.expanded += 1;
+        if self.open.contains(&std::ptr::from_ref(ty)) || self.expanded > EXPANDED_MAX {
+            self.findings.add("recursive", ty.span, || faults::recursive_alternatives(ty.span));
+            return Type::any(ty.span);
+        }
+        self.open.push(ty);
+        let resolved = self.ty(ty);
+        self.open.pop();
+        resolved
     }
 
     fn flatten(
@@ -171,16 +216,17 @@ impl<'t> Settle<'t, '_> {
         seen: &mut HashSet<*const Type>,
     ) {
         // Iterative, and `seen` breaks cycles: alternatives may refer to each other.
-        let mut open = vec![ty];
-        while let Some(ty) = open.pop() {
+        let mut open = vec![(ty, false)];
+        while let Some((ty, is_elsewhere)) = open.pop() {
             let resolved = self.types.follow(ty);
+            let is_elsewhere = is_elsewhere || matches!(ty.kind, TypeKind::Named(_));
             // `Any` is always nullable, which does not make the choice nullable.
             *nullable |= resolved.nullable && !matches!(resolved.kind, TypeKind::Any);
             match resolved.kind {
                 TypeKind::Null => *nullable = true,
                 TypeKind::OneOf(inner) => {
                     if seen.insert(inner.as_ptr()) {
-                        open.extend(inner.iter().rev());
+                        open.extend(inner.iter().rev().map(|one| (one, is_elsewhere)));
                     }
                 }
                 _ => {
@@ -189,7 +235,7 @@ impl<'t> Settle<'t, '_> {
                         .iter()
                         .any(|known| std::ptr::eq(self.types.follow(known.ty).kind, resolved.kind));
                     if !known && flat.len() <= ALTERNATIVES_MAX {
-                        flat.push(FlatAlternative { ty, at });
+                        flat.push(FlatAlternative { ty, at, is_elsewhere });
                     }
                 }
             }
@@ -255,7 +301,8 @@ impl<'t> Settle<'t, '_> {
             return Some(Type { kind: TypeKind::Array((*first).clone()), nullable: false, span });
         }
         self.findings.add("lists", span, || faults::lists_overlap(span));
-        self.keep_overlapping(arrays.iter().map(|array| &*array.items), false, span);
+        let items = arrays.iter().zip(all).map(|(array, one)| FlatAlternative { ty: &*array.items, ..**one });
+        self.add_overlapping(&items.collect::<Vec<_>>(), false, span);
         let items = Box::new(Type::any(span));
         // The elements of one list are of one alternative, which only a text can express.
         let mut texts: Vec<String> = arrays.iter().map(|array| array.items.to_string()).collect();

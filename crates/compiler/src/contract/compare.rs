@@ -678,14 +678,33 @@ impl<'a> ContractComparison<'a> {
 /// Returns the alternatives of a type, also of one that is any value because no test distinguishes them.
 /// Returns `None` if a value of any structure belongs to the type.
 pub(crate) fn alternatives_of(of: TypeIn<'_>) -> Option<Vec<TypeIn<'_>>> {
+    let mut all = Vec::new();
+    add_alternatives(of, &mut HashSet::new(), &mut all).then_some(all)
+}
+
+/// Adds the alternatives of a type, each type of alternatives once: it may lead to itself. Returns
+/// whether the structure of all values is known.
+fn add_alternatives<'a>(
+    of: TypeIn<'a>,
+    visited: &mut HashSet<*const TypeKind>,
+    all: &mut Vec<TypeIn<'a>>,
+) -> bool {
     let resolved = of.types.resolve(of.ty);
-    let all = match resolved.kind {
-        TypeKind::Any => of.types.overlapping(resolved)?.kind.alternatives(),
+    let alternatives = match resolved.kind {
+        TypeKind::Any => match of.types.overlapping(resolved) {
+            Some(overlapping) => overlapping.kind.alternatives(),
+            None => return false,
+        },
         TypeKind::OneOf(_) | TypeKind::Choice(_) => resolved.kind.alternatives(),
-        _ => return Some(vec![of]),
+        _ => {
+            all.push(of);
+            return true;
+        }
     };
-    let all: Option<Vec<_>> = all.iter().map(|one| alternatives_of(of.types.at(one))).collect();
-    Some(all?.into_iter().flatten().collect())
+    if !visited.insert(std::ptr::from_ref(resolved.kind)) {
+        return true;
+    }
+    alternatives.iter().all(|one| add_alternatives(of.types.at(one), visited, all))
 }
 
 fn takes_null(of: TypeIn<'_>) -> bool {
@@ -729,7 +748,9 @@ fn similarity(from: TypeIn<'_>, to: TypeIn<'_>) -> f64 {
         },
         (TypeKind::Array(a), TypeKind::Array(b)) => {
             let [a, b] = [from.types.at(&a.items), to.types.at(&b.items)];
-            if nearest(a, &[b]).is_some() { 1.0 } else { 0.5 }
+            // Lists of lists are alike, because they may lead to themselves.
+            let are_lists = [a, b].iter().all(|item| matches!(item.kind(), TypeKind::Array(_)));
+            if are_lists || nearest(a, &[b]).is_some() { 1.0 } else { 0.5 }
         }
         (TypeKind::Null, TypeKind::Null) => 1.0,
         _ => 0.0,

@@ -101,6 +101,11 @@ pub(super) fn lists_overlap(span: Span) -> Finding {
     Finding::note(Code::Alternatives, span, message)
 }
 
+pub(super) fn recursive_alternatives(span: Span) -> Finding {
+    let message = "this alternative leads to itself, or to too many others: within them it is any value";
+    Finding::note(Code::Alternatives, span, message).help("a named type of its own would describe it")
+}
+
 pub(super) fn no_common_type(span: Span) -> Finding {
     let message = "no value is of all types that `allOf` asks for: it stands for any value";
     Finding::warning(Code::Alternatives, span, message)

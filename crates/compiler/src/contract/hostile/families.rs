@@ -54,6 +54,41 @@ pub(crate) const FAMILIES: &[Family] = &[
             })
             .collect()
     }),
+    ("overlapping alternatives that lead to one another, and lists of them", |n| {
+        (0..n)
+            .map(|i| {
+                let (own, next) = (reference(format!("T{i}")), reference(format!("T{}", (i + 1) % n)));
+                let lists = format!("{{\"type\":\"array\",\"items\":{own}}},{{\"type\":\"array\",\"items\":{next}}}");
+                format!(
+                    "\"T{i}\":{{\"anyOf\":[{next},{lists},{{\"type\":\"object\"}},{{\"type\":\"object\",\"properties\":{{\"a\":{next}}}}}]}},"
+                )
+            })
+            .collect()
+    }),
+    ("alternatives with two uses of the next ones, in a circle", |n| {
+        (0..n)
+            .map(|i| {
+                let next = reference(format!("T{}", (i + 1) % n));
+                let inner = format!("{{\"oneOf\":[{next},{{\"type\":\"string\"}}]}}");
+                format!(
+                    "\"T{i}\":{{\"oneOf\":[{{\"type\":\"array\",\"items\":{inner}}},{{\"type\":\"object\",\"additionalProperties\":{inner}}}]}},"
+                )
+            })
+            .collect()
+    }),
+    ("lists of lists in a circle, as alternatives", |n| {
+        (0..n)
+            .map(|i| {
+                let next = |by: usize| reference(format!("T{}", (i + by) % n));
+                format!(
+                    "\"T{i}\":{{\"type\":\"array\",\"items\":{}}},\"U{i}\":{{\"anyOf\":[{},{}]}},",
+                    next(1),
+                    next(0),
+                    next(1)
+                )
+            })
+            .collect()
+    }),
     ("heirs of heirs, with a field that is narrowed in each", |n| {
         (0..n)
             .map(|i| {
