@@ -226,6 +226,20 @@ impl Finding {
         }
     }
 
+    /// Like [`Finding::did_you_mean`] for names that are declared at places: the place of the nearest one
+    /// becomes a related place.
+    #[must_use]
+    pub(crate) fn did_you_mean_declared(self, word: &str, declared: &[(&str, Span)]) -> Finding {
+        let names = || declared.iter().map(|(name, _)| *name);
+        let near =
+            nearest(word, names()).and_then(|(near, _)| declared.iter().find(|(name, _)| *name == near));
+        let finding = self.did_you_mean(word, names());
+        match near {
+            Some((near, span)) => finding.with_related(*span, format!("`{near}` is declared here")),
+            None => finding,
+        }
+    }
+
     /// Like [`Finding::did_you_mean`], if `word` is only a part of the text at the place of the
     /// finding: the advice is a sentence, because the candidate does not replace the entire text.
     #[must_use]

@@ -83,12 +83,12 @@ impl ExampleReader<'_> {
     }
 
     fn harvest(&mut self, harvest: &ast::HarvestExampleDecl) -> Option<HarvestExample> {
-        let known: Vec<&str> =
-            self.program.harvests.iter().map(|harvest| harvest.name.value.as_str()).collect();
-        let Some(at) = known.iter().position(|name| *name == harvest.name.value) else {
+        let known: Vec<(&str, Span)> =
+            self.program.harvests.iter().map(|known| (known.name.value.as_str(), known.name.span)).collect();
+        let Some(at) = known.iter().position(|(name, _)| *name == harvest.name.value) else {
             let message = format!("there is no harvest `{}`", harvest.name.value);
             self.report(harvest.name.span, message, |finding| {
-                finding.did_you_mean(&harvest.name.value, known)
+                finding.did_you_mean_declared(&harvest.name.value, &known)
             });
             return None;
         };

@@ -453,10 +453,10 @@ pub(super) fn misspelt_use(key: &Key) -> Finding {
     Finding::error(Code::FragmentUse, key.span, format!("there is no form `{}`", key.name)).suggest("$use")
 }
 
-pub(super) fn unknown_fragment(name: &Spanned<String>, known: Vec<&str>) -> Finding {
+pub(super) fn unknown_fragment(name: &Spanned<String>, known: &[(&str, Span)]) -> Finding {
     Finding::error(Code::UnknownFragment, name.span, format!("there is no fragment `{}`", name.value))
         .help("declare it under `fragments:`")
-        .did_you_mean(&name.value, known)
+        .did_you_mean_declared(&name.value, known)
         .with_declarations(NameKind::Fragment, &name.value)
 }
 

@@ -261,8 +261,8 @@ impl Expansion<'_> {
         };
         let declared = &self.fragments.declared;
         let Some(index) = declared.iter().position(|fragment| fragment.name.value == name.value) else {
-            let known = declared.iter().map(|fragment| fragment.name.value.as_str());
-            self.findings.push(faults::unknown_fragment(&name, known.collect()));
+            let known = declared.iter().map(|known| (known.name.value.as_str(), known.name.span));
+            self.findings.push(faults::unknown_fragment(&name, &known.collect::<Vec<_>>()));
             return None;
         };
         self.fragments.used[index] = true;
