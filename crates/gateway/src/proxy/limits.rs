@@ -138,7 +138,7 @@ impl Default for UpstreamLimits {
             in_flight_max: 1_024,
             client_in_flight_max: 1_024,
             head_bytes_max: 32 * 1024,
-            fields_max: 256,
+            fields_max: 100,
             response_bytes_max: 1024 * 1024 * 1024,
             idle_max: 256,
             // Servers commonly close idle connections after five seconds or more. If both sides close at
