@@ -10,6 +10,7 @@
 
 use crate::telemetry::trace::{TRACEPARENT, TRACESTATE, TraceParent};
 use http::{HeaderMap, HeaderName, HeaderValue, Version, header};
+use std::cell::LazyCell;
 use switchback_plan::{ANSWER_KEEPS, BodyFormat, CALL_KEEPS, Credential};
 
 /// The gateway's name in `Via`, by which it detects its own requests in a loop. Gateways that call
@@ -208,7 +209,8 @@ pub fn remove_credentials(headers: &mut HeaderMap, credential: &Credential) {
 pub fn translated_answer(from: &HeaderMap) -> HeaderMap {
     // Copied fields, and usually `Vary`, the content type and the request id.
     let mut to = HeaderMap::with_capacity(6);
-    let nominated = Nominated::from_headers(from);
+    // Most responses have none of these fields, so that `Connection` is not searched for.
+    let nominated = LazyCell::new(|| Nominated::from_headers(from));
     // One pass over a handful of fields is less than a search for each that could be there.
     for (name, value) in from {
         // Caching rules are copied only if they restrict caching. A response that was cacheable
