@@ -5,8 +5,8 @@
 //!
 //! A body is empty, fully buffered, read from the wire, or produced by a task or stream. Limits on
 //! bytes and on the time between frames belong to the body, so no reader can forget them. Watchers
-//! ([`BodyWatcher`]) observe the bytes and the outcome. They also own values that must live as long
-//! as the body, such as a permit of a limit.
+//! ([`BodyWatcher`]) observe the bytes and the outcome. They and the permits of a body live until it
+//! ends.
 
 mod beginning;
 mod copy;
@@ -18,6 +18,7 @@ pub(crate) use copy::Copier;
 pub(crate) use last_byte::LastByte;
 
 use crate::error::{ErrorKind, ErrorSide, GatewayError};
+use crate::permit::Permit;
 use bytes::Bytes;
 use futures_util::stream;
 use http::HeaderMap;
@@ -98,9 +99,16 @@ pub struct Body {
     pace: Option<Box<MinimumThroughput>>,
     /// The sender. Selects the error if a limit is exceeded.
     side: ErrorSide,
-    watchers: Vec<Box<dyn BodyWatcher>>,
+    attached: Vec<Attachment>,
     trailers: Trailers,
     ended: bool,
+}
+
+/// A part that lives as long as the body is read.
+enum Attachment {
+    Watcher(Box<dyn BodyWatcher>),
+    /// Only released at the end, so that it needs no allocation of its own.
+    Permit(Permit),
 }
 
 /// Handling of a body's trailers.
@@ -255,7 +263,7 @@ impl Body {
             left: None,
             pace: None,
             side,
-            watchers: Vec::new(),
+            attached: Vec::new(),
             trailers: Trailers::Dropped,
             ended: false,
         }
@@ -309,7 +317,12 @@ impl Body {
 
     /// Adds an observer in place.
     pub fn watch(&mut self, watch: Box<dyn BodyWatcher>) {
-        self.watchers.push(watch);
+        self.attached.push(Attachment::Watcher(watch));
+    }
+
+    /// Owns a permit until the body ends.
+    pub(crate) fn hold(&mut self, permit: Permit) {
+        self.attached.push(Attachment::Permit(permit));
     }
 
     /// Returns whether the body is known to have no bytes left.
@@ -374,8 +387,15 @@ impl Body {
         }
     }
 
+    fn watchers(&mut self) -> impl Iterator<Item = &mut Box<dyn BodyWatcher>> {
+        self.attached.iter_mut().filter_map(|attached| match attached {
+            Attachment::Watcher(watcher) => Some(watcher),
+            Attachment::Permit(_) => None,
+        })
+    }
+
     fn saw(&mut self, bytes: &Bytes) {
-        for watcher in &mut self.watchers {
+        for watcher in self.watchers() {
             watcher.chunk(bytes);
         }
     }
@@ -385,8 +405,10 @@ impl Body {
             self.ended = true;
             // Drained, so that permits and reservations are released as soon as the body is
             // complete, not when its owner is dropped.
-            for mut watcher in self.watchers.drain(..) {
-                watcher.end(end);
+            for attached in self.attached.drain(..) {
+                if let Attachment::Watcher(mut watcher) = attached {
+                    watcher.end(end);
+                }
             }
         }
     }
@@ -410,7 +432,7 @@ impl Body {
             },
         };
         if let Err(error) = &outcome {
-            for watcher in &mut self.watchers {
+            for watcher in self.watchers() {
                 watcher.on_error(error);
             }
             self.finish(BodyEnd::Failed);

@@ -23,6 +23,7 @@ pub mod http_client;
 mod interim;
 pub mod memory;
 pub mod outcome;
+mod permit;
 pub mod proxy;
 pub mod resident;
 pub mod retire;

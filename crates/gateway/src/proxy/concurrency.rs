@@ -3,6 +3,7 @@
 
 use crate::body::{BodyEnd, BodyWatcher};
 use crate::error::{ErrorKind, GatewayError};
+use crate::permit::Permit;
 use crate::telemetry::metrics;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -29,9 +30,7 @@ impl ConcurrencyLimit {
 
     /// Returns a permit, or `None` if all are in use.
     pub(crate) fn take(&self) -> Option<Permit> {
-        let permit = Permit { taken: Arc::clone(&self.taken) };
-        // Above the limit, dropping the permit undoes the increment.
-        (self.taken.fetch_add(1, Relaxed) < self.max).then_some(permit)
+        Permit::take(&self.taken, self.max)
     }
 
     /// Returns the number of permits in use.
@@ -75,23 +74,6 @@ pub(crate) struct FairPermit {
 }
 
 impl BodyWatcher for FairPermit {
-    fn chunk(&mut self, _bytes: &Bytes) {}
-    fn end(&mut self, _end: BodyEnd) {}
-}
-
-/// A permit, released on drop. As a watcher of a body it is released when the body ends.
-#[derive(Debug)]
-pub(crate) struct Permit {
-    taken: Arc<AtomicUsize>,
-}
-
-impl Drop for Permit {
-    fn drop(&mut self) {
-        self.taken.fetch_sub(1, Relaxed);
-    }
-}
-
-impl BodyWatcher for Permit {
     fn chunk(&mut self, _bytes: &Bytes) {}
     fn end(&mut self, _end: BodyEnd) {}
 }

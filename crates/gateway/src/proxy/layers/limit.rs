@@ -3,8 +3,9 @@
 
 use super::middleware::{Before, Middleware};
 use crate::error::GatewayError;
+use crate::permit::Permit;
 use crate::proxy::Response;
-use crate::proxy::concurrency::{ConcurrencyLimit, PerClientLimit, Permit, limit_error};
+use crate::proxy::concurrency::{ConcurrencyLimit, PerClientLimit, limit_error};
 use crate::proxy::request::Authenticated;
 use std::ops::ControlFlow;
 
@@ -71,6 +72,6 @@ impl<R, T: PermitSource<R>> Middleware<R> for LimitLayer<T> {
 
     fn after(permit: Permit, response: &mut Response) {
         // The response still occupies memory and an upstream connection while the client reads it.
-        response.body_mut().watch(Box::new(permit));
+        response.body_mut().hold(permit);
     }
 }
