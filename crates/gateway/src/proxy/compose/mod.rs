@@ -168,7 +168,7 @@ async fn with_body(
         true => Some(Box::pin(decode_body(&composer, &request.context.headers, &raw.bytes)).await?),
         false => None,
     };
-    Box::pin(compose(composer, request, raw, plain)).await
+    compose(composer, request, raw, plain).await
 }
 
 /// Composes the response. `raw` is the body as received and `plain` the decoded body, if it had a
