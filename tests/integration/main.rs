@@ -51,6 +51,7 @@ mod local_cluster;
 mod lsp;
 mod manual;
 mod metric_values;
+mod migrations;
 mod mutated_requests;
 mod oauth_connect;
 mod oauth_peer;

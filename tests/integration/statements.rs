@@ -194,8 +194,8 @@ fn a_replay_counts_what_changed_what_is_the_same_and_why_the_rest_is_unknown() {
 /// gap of its own.
 #[test]
 fn the_headline_of_a_report_is_the_sum_of_its_operations() {
-    let shipped =
-        ["tickets", "tweets", "sendgrid", "ingress", "messaging"].map(|name| format!("mappings/{name}"));
+    let shipped = ["tickets", "tweets", "sendgrid", "ingress", "issues", "payments", "messaging"]
+        .map(|name| format!("mappings/{name}"));
     for pack in shipped.iter().map(String::as_str).chain([SHELVES]) {
         let report = printed(&["report", pack, "--format", "json"]);
         let report: serde_json::Value = serde_json::from_str(&report).expect("the report is JSON");

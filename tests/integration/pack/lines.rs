@@ -306,7 +306,7 @@ fn counted<'l>(
 #[test]
 fn no_line_of_a_pack_can_be_removed_unnoticed() {
     let one_in = if std::env::var_os("SWITCHBACK_EVERY_LINE").is_some() { 1 } else { ONE_IN };
-    let packs = ["ingress", "messaging", "sendgrid", "tickets", "tweets"].map(|name| {
+    let packs = ["ingress", "issues", "messaging", "payments", "sendgrid", "tickets", "tweets"].map(|name| {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings").join(name);
         (name, PackSource::from_dir(&folder).expect("the pack lies beside the sources"))
     });
