@@ -67,6 +67,7 @@ mod playground;
 mod program;
 mod readings;
 mod readme;
+mod reference;
 mod reload_everything;
 mod reload_pack;
 mod retired_tokens;

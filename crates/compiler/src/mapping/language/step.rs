@@ -358,7 +358,7 @@ use Operands::{Condition, Conditions, Place, Places, TwoPlaces, Values};
 /// The conditions: keyword, operands and description.
 const PREDICATES: &[(&str, Word, Operands, &str)] = &[
     ("present", Word::Present, Place, "The place is there."),
-    ("missing", Word::Missing, Place, "The place is not there, or null."),
+    ("missing", Word::Missing, Place, "The place is not there. A place with null is not missing."),
     ("not_null", Word::NotNull, Places, "None of the places is null."),
     ("any_present", Word::AnyPresent, Places, "At least one of the places is there."),
     ("all_present", Word::AllPresent, Places, "All of the places are there."),
