@@ -8,8 +8,10 @@ pub(super) fn blocks() -> Vec<(String, String)> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/manual");
     let pages = std::fs::read_dir(folder).expect("the manual lies in the sources");
     let pages = pages.map(|entry| entry.expect("a page that can be listed").path());
-    let pages = pages.filter(|path| path.extension().is_some_and(|extension| extension == "md"));
-    let text: String = pages.map(|page| std::fs::read_to_string(page).expect("a page")).collect();
+    let mut pages: Vec<_> =
+        pages.filter(|path| path.extension().is_some_and(|extension| extension == "md")).collect();
+    pages.sort();
+    let text: String = pages.iter().map(|page| std::fs::read_to_string(page).expect("a page")).collect();
     let blocks = text.split("```yaml\n# file: ").skip(1);
     let named = blocks.filter_map(|block| block.split("```").next()?.split_once('\n'));
     named.map(|(name, text)| (name.to_owned(), text.to_owned())).collect()
