@@ -166,6 +166,53 @@ class Planted(unittest.TestCase):
         self.assertEqual(answers, {("GET /people/{id}", "body kind enum"), ("GET /people/{id}", "body message own-error-required"),
                                    ("GET /people/{id}", "body name type")})
 
+    def test_an_alternative_that_the_old_document_lacks_is_found_unless_it_is_disclosed(self):
+        one = "{$ref: '#/components/schemas/Person'}}}}\n        302"
+        both = "{oneOf: [{$ref: '#/components/schemas/Person'}, {$ref: '#/components/schemas/Robot'}]}}}}\n        302"
+        robot = "    Robot: {type: object, required: [serial], properties: {serial: {type: string}}}\n"
+        document = DOCUMENT.replace(one, both.replace("Robot", "Animal")) \
+            + robot.replace("Robot", "Animal").replace("serial", "race")
+        new = DOCUMENT.replace(one, "{oneOf: [{$ref: '#/components/schemas/Robot'}, "
+                               "{$ref: '#/components/schemas/Person'}]}}}}\n        302") + robot
+        lies = {"own_error": {"message": "no"}}
+        row = self.judge((document, new), report=report(GET={"changed": ["the body of new: other values"]}), lies=lies, document=document)
+        self.assertEqual({one["where"] for one in row["traffic"]}, {"body name required"}, row)
+        lost = [{"side": "new", "place": "$", "to": "old", "values": "values that are Robot"}]
+        disclosed = report(GET={"lost": lost, "changed": ["the body of new: values that are Robot"]})
+        row = self.judge((document, new), report=disclosed, lies=lies, document=document)
+        self.assertEqual(plain(row), {}, row)
+        self.assertGreater(row["excused"], 0)
+        # A value of an alternative that both have is judged by that alternative, and no other.
+        stricter = new.replace("required: [name]", "required: []").replace("minLength: 2", "minLength: 1")
+        row = self.judge((document, stricter), report=disclosed, lies=lies, document=document)
+        self.assertIn("body name required", {one["where"] for one in row["traffic"] if one["operation"] == KEYS[0]}, row)
+        self.assertGreater(row["invalid_answers"], 0)
+
+    def test_a_path_variable_with_the_name_of_a_credential_is_no_credential(self):
+        row = self.judge(lies={"own_error": {"message": "no"}}, document=DOCUMENT.replace("/people/{id}", "/people/{authorization}")
+                         .replace("[{name: id, in: path", "[{name: authorization, in: path", 1), report=self.renamed("{authorization}"))
+        self.assertEqual(plain(row), {}, row)
+
+    def renamed(self, variable):
+        text = json.dumps(report()).replace("/people/{id}", f"/people/{variable}")
+        return json.loads(text)
+
+    def test_an_operation_in_a_file_of_its_own_is_read(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = Path(name)
+            (folder / "put").mkdir()
+            (folder / "put/one.yaml").write_text("parameters: [{$ref: 'p.yaml'}]\nrequestBody: {$ref: 'b.yaml'}\n"
+                                                 "responses: {200: {$ref: 'a.yaml'}}\n")
+            (folder / "put/p.yaml").write_text("name: q\nin: query\n")
+            (folder / "put/b.yaml").write_text("required: true\ncontent: {application/json: {schema: {type: object}}}\n")
+            (folder / "put/a.yaml").write_text("description: it\ncontent: {application/json: {schema: {type: array}}}\n")
+            path = folder / "root.yaml"
+            path.write_text("openapi: 3.0.3\npaths: {/a: {put: {$ref: put/one.yaml}}}\n")
+            operation = judge.documents.Document(path).operations["PUT /a"]
+            self.assertEqual(([one.name for one in operation.parameters], operation.body.required, list(operation.answers)),
+                             (["q"], True, ["200"]))
+            self.assertEqual(list(operation.answers["200"].media), ["application/json"])
+
     def test_a_destructive_wrong_pair_is_found(self):
         wrong = report(DELETE={"counterpart": "DELETE /customers/{id}"})
         row = self.judge(("/coupons/{id}", "/customers/{id}"), report=wrong,

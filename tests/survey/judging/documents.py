@@ -181,10 +181,11 @@ class Document:
         return node
 
     def operation(self, file, method, path, item):
-        node = item[method]
+        # Documents of several files may have each operation in one of its own.
+        own, node, _ = self.follow(file, item[method])
         by_name = {}
-        for one in (item.get("parameters") or []) + (node.get("parameters") or []):
-            at, one, _ = self.follow(file, one)
+        for at, one in [(file, one) for one in item.get("parameters") or []] + [(own, one) for one in node.get("parameters") or []]:
+            at, one, _ = self.follow(at, one)
             if isinstance(one, dict) and "name" in one:
                 by_name[(one.get("in"), one["name"])] = (at, one)
         given = list(by_name.values())
@@ -194,11 +195,11 @@ class Document:
             if not any(one.place == "path" and one.name == name for one in parameters):
                 schema = ((file, self.keep({"type": "string"})),)
                 parameters.append(Parameter(name, "path", True, schema, "simple", False))
-        body = self.swagger_body(node, given) if self.is_swagger else self.body(file, node)
+        body = self.swagger_body(node, given) if self.is_swagger else self.body(own, node)
         answers = {}
         for status, answer in (node.get("responses") or {}).items():
             if not status.startswith("x-"):
-                at, answer, _ = self.follow(file, answer)
+                at, answer, _ = self.follow(own, answer)
                 answers[status.upper() if status != "default" else status] = self.answer(at, answer or {}, node)
         return Operation(method.upper(), path, node.get("operationId") or "", parameters, body, answers)
 

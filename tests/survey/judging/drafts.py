@@ -116,6 +116,11 @@ class Draft:
         return bool(name) and (any(mentions(text, name) for text in self.sentences(served))
                                or any(name in place for place in self.places(served)))
 
+    def lacks(self, served, members, name):
+        """Returns whether the report says that the client's version has no alternative of this name at a place."""
+        return any(loss.get("values") == f"values that are {name}" and loss.get("side") == self.sides[1]
+                   and steps(loss["place"]) == members for loss in served.report.get("lost", []))
+
     def places(self, served):
         return [steps(loss["place"]) for key in ("lost", "without_source") for loss in served.report.get(key, [])]
 

@@ -70,6 +70,9 @@ class Service:
 
     # --- calls ------------------------------------------------------------
 
+    def is_credential(self, parameter):
+        return parameter.place != "path" and parameter.name.lower() in self.credentials
+
     def operation(self, method, path, expected):
         found = [(groups, one) for pattern, groups, one in self.templates if one.method == method and pattern.fullmatch(path)]
         # A generated value may look like a literal segment of another operation.
@@ -90,7 +93,7 @@ class Service:
         fields = [one for one in parse_qsl(query, keep_blank_values=True) if one[0].lower() not in self.credentials]
         cookies = [tuple(part.strip().split("=", 1)) for part in message.headers.get("cookie", "").split(";") if "=" in part]
         for one in operation.parameters:
-            if one.name.lower() in self.credentials or one.place == "header" and one.name.lower() in ("accept", "content-type"):
+            if self.is_credential(one) or one.place == "header" and one.name.lower() in ("accept", "content-type"):
                 continue
             if one.place == "path":
                 given = [(one.name, values.get(one.name, ""))]
@@ -184,8 +187,10 @@ class Service:
                     if handle is None or self.schemas.validator(handle, "response").is_valid(value)]
         return [b"bytes that are no JSON"]
 
-    def check_answer(self, operation, message, status):
-        """Validates an answer by the declaration of an operation. Returns the violations."""
+    def check_answer(self, operation, message, status, sent=None):
+        """Validates an answer by the declaration of an operation. Returns the violations. `sent` is the body by
+        the document of the service that wrote it.
+        """
         key, declared = operation.answer(status)
         if declared is None:
             rule = "undeclared" if status < 400 else "undeclared-error"
@@ -216,7 +221,8 @@ class Service:
         value = message.json()
         if value is None and message.body.strip() != b"null":
             return found + [Violation("body", (), "syntax", f"the body of {status} is not JSON")]
-        return found + [Violation("body", place, rule, why) for place, rule, why in self.schemas.errors(handle, value, "response")]
+        errors = self.schemas.errors(handle, value, "response", sent=sent)
+        return found + [Violation("body", place, rule, why) for place, rule, why in errors]
 
 
 def concrete(key, declared):

@@ -31,9 +31,11 @@ class Schemas:
     def __init__(self, document):
         self.document = document
         self.names = {}
+        self.titles = {}
         self.definitions = {}
         self.work = []
         self.validators = {}
+        self.roots = {}
         self.declaring = {}
         self.references = {}
 
@@ -56,22 +58,46 @@ class Schemas:
                             self.references[name] = set(references(self.definitions[name]))
                         stack.append(self.references[name])
             root = {"allOf": [root], "$defs": reached} if reached else root
+            self.roots[key] = root
             self.validators[key] = jsonschema_rs.Draft202012Validator(root, validate_formats=True)
         return self.validators[key]
 
-    def errors(self, handle, value, direction, is_closed=False):
+    def errors(self, handle, value, direction, is_closed=False, sent=None):
         """Returns `(place, keyword, message)` for each violation; undeclared members only if there is no
-        other.
+        other. `sent` is the value by the document of its sender, with `names` and `is_disclosed`.
         """
         found = list(self.validator(handle, direction).iter_errors(value))
         if found or not is_closed:
-            return [entry(error) for error in innermost(found)]
+            fits = (lambda error: self.fitting(handle, direction, error, sent)) if sent else None
+            return [entry(error) for error in innermost(found, fits)]
         found = list(innermost(self.validator(handle, direction, True).iter_errors(value)))
         # An object with a violation inside is reported as well: keep the innermost ones.
         places = [tuple(error.instance_path) for error in found]
         inner = {(at, name) for error, at in zip(found, places) for name in getattr(error.kind, "unexpected", ())
                  if not any(len(other) > len(at) and other[:len(at)] == at for other in places)}
         return [(at + (name,), "undeclared", f"`{name}` is not declared") for at, name in sorted(inner, key=str)]
+
+    def fitting(self, handle, direction, error, sent):
+        """Returns the indexes of the alternatives that have the name of the sent one; `None` if none has it, and it
+        is disclosed that the sender has this alternative alone.
+        """
+        names = sent.names(tuple(error.instance_path))
+        at = self.roots[(tuple(id(node) for _, node in handle), direction, False)]
+        for step in error.schema_path:
+            at = at[step]
+        found = [index for index, one in enumerate(at) if names & self.alternatives(one, set())]
+        return None if names and not found and sent.is_disclosed(tuple(error.instance_path), names) else found
+
+    def alternatives(self, schema, seen):
+        """Returns the names of a converted schema and of the alternatives in it."""
+        if not isinstance(schema, dict):
+            return set()
+        found = set().union(*(self.alternatives(one, seen) for key in ("anyOf", "allOf") for one in schema.get(key, ())))
+        name = schema.get("$ref", "").rsplit("/", 1)[-1]
+        if name and name not in seen:
+            seen.add(name)
+            found |= {self.titles[name]} | self.alternatives(self.definitions[name], seen)
+        return found
 
     def convert(self, part, context, is_value):
         file, node = part
@@ -135,12 +161,13 @@ class Schemas:
         return out
 
     def name(self, part, context, is_value):
-        file, target, _ = self.document.follow(*part)
+        file, target, title = self.document.follow(*part)
         # An open schema is the same in both positions.
         is_value = is_value and context[1]
         key = (id(target), context, is_value)
         if key not in self.names:
             self.names[key] = f"d{len(self.names)}"
+            self.titles[self.names[key]] = title
             self.work.append((self.names[key], (file, target), context, is_value))
         return self.names[key]
 
@@ -175,6 +202,8 @@ def references(schema):
 
 
 def entry(error):
+    if isinstance(error, tuple):
+        return error
     keyword = next((str(step) for step in reversed(error.schema_path) if not isinstance(step, int)), "schema")
     place = tuple(error.instance_path)
     if keyword == "required":
@@ -182,16 +211,23 @@ def entry(error):
     return place, keyword, error.message[:200]
 
 
-def innermost(errors):
-    """Replaces the error of a group of alternatives by those of the alternative that fits best."""
+def innermost(errors, fits=None):
+    """Replaces the error of a group of alternatives by those of the alternative that fits best; `fits` names the
+    alternatives to choose from.
+    """
     for error in errors:
         context = getattr(error.kind, "context", None)
         if not context:
             yield error
             continue
-        branches = [branch for branch in context if branch]
+        fitting = fits(error) if fits else []
+        if fitting is None:
+            yield tuple(error.instance_path), "alternative", "the other version has no such alternative"
+            continue
+        branches = [context[at] for at in fitting if context[at]] or [branch for branch in context if branch]
         nullless = [branch for branch in branches if list(branch[0].schema_path)[-1:] != ["type"]] or branches
         if not nullless:
             yield error
             continue
-        yield from innermost(min(nullless, key=lambda branch: (len(branch), -max(len(one.instance_path) for one in branch))))
+        nearest = min(nullless, key=lambda branch: (len(branch), -max(len(one.instance_path) for one in branch)))
+        yield from innermost(nearest, fits)

@@ -13,8 +13,9 @@ import time
 from dataclasses import dataclass, field
 from urllib.parse import quote, unquote, urlencode
 
-from .differ import Differ
-from .documents import FORM, MULTIPART, is_json
+from .differ import Differ, names_of
+from .documents import FORM, MULTIPART, Answer, is_json
+from .drafts import Draft, Served
 from .mock import BODYLESS, Message, Service, Upstream, Violation, find_media
 from .parameters import deep, text, write, write_path
 from .schemas import Schemas
@@ -145,7 +146,7 @@ class Client:
         return made
 
     def is_credential(self, parameter):
-        return parameter.name.lower() in self.service.credentials or parameter.place == "header" and \
+        return self.service.is_credential(parameter) or parameter.place == "header" and \
             parameter.name.lower() in ("authorization", "accept", "content-type")
 
     def media(self, body):
@@ -233,6 +234,47 @@ class Client:
         return media, b"bytes that are no JSON"
 
 
+@dataclass
+class Sent:
+    """A body of the service, by its own document."""
+    service: Service
+    draft: Draft
+    served: Served
+    handle: tuple
+    value: object
+
+    def names(self, place):
+        """Returns the names of all alternatives at a place that permit the value there; an empty set if it is
+        not known by which of them the value was sent.
+        """
+        document, handles, value = self.service.document, [self.handle], self.value
+        for step in place:
+            handles = [inner for handle in handles for leaf in self.leaves(handle) for inner in members_at(document.flat(leaf), step)]
+            value = value[step]
+        leaves = [leaf for handle in handles for leaf in self.leaves(handle)]
+        names = {names_of(document, leaf) for leaf in leaves
+                 if self.service.schemas.validator(leaf, "response").is_valid(value)}
+        return set() if "" in names else names
+
+    def leaves(self, handle, depth=0):
+        groups = self.service.document.flat(handle).groups
+        if not groups or depth > 8:
+            return [handle]
+        return [leaf for _, branches in groups for branch in branches for leaf in self.leaves(branch, depth + 1)]
+
+    def is_disclosed(self, place, names):
+        members = tuple(step for step in place if isinstance(step, str))
+        return all(self.draft.lacks(self.served, members, name) for name in names)
+
+
+def members_at(flat, step):
+    """Returns the schemas of a member or an element."""
+    if isinstance(step, int):
+        return [flat.items] if flat.items else []
+    extra = flat.additional if isinstance(flat.additional, tuple) else None
+    return [one for one in [flat.properties.get(step, extra)] if one]
+
+
 class Traffic:
     """Judges the traffic of one draft."""
 
@@ -305,7 +347,7 @@ class Traffic:
                                            f"the service answers {calls[-1].status}, the client gets {answer.line}: "
                                            + brief("", answer.body)))
         else:
-            wrong_answers = self.client_service.check_answer(a, answer, status)
+            wrong_answers = self.client_service.check_answer(a, answer, status, self.sent(served, b, calls[-1], answer))
         if calls and self.are_equal(a, b):
             wrong_calls += altered(request, calls[0].message, a)
             # Where a document declares errors alone, the mock invents a success. Neither document forbids it, so
@@ -317,6 +359,12 @@ class Traffic:
         self.record("call", served, wrong_calls, example, request)
         self.record("answer", served, wrong_answers, example, request)
 
+    def sent(self, served, operation, call, answer):
+        """Returns the body that the service sent, if it passed as it is."""
+        handle = find_media(call.answer.headers.get("content-type", ""), (operation.answer(call.status)[1] or Answer({}, {})).media)[0]
+        value = call.answer.json()
+        return Sent(self.upstream_service, self.draft, served, handle, value) if handle and value == answer.json() else None
+
     def record(self, kind, served, violations, example, request):
         counted = excused = False
         for violation in violations:
@@ -325,7 +373,7 @@ class Traffic:
                 continue
             # The report names a path variable as the old document does.
             name = self.path_names(served).get(violation.name, violation.name) if violation.part == "path" else violation.name
-            is_excused = self.draft.excuses(served, name)
+            is_excused = violation.rule == "alternative" or self.draft.excuses(served, name)
             if violation.rule == "not-called":
                 is_excused = bool(served.report.get("refusals")) and any(self.draft.excuses(served, name) for name in request.names)
             counted |= not is_excused
