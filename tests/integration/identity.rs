@@ -100,8 +100,8 @@ fn of_response(contract: &Contract, response: &Response, is_head: bool) -> Vec<C
             let bare = ["{ }", "[ ]"].map(|body| Case::new(status, "application/json", body));
             let is_allowed = |case: &Case| {
                 let value = switchback_json::Value::parse(case.body.as_bytes(), &Limits::UNLIMITED);
-                let is_any = matches!(contract.types.resolve(ty).kind, TypeKind::Any | TypeKind::Choice(_));
-                !is_any && value.is_ok_and(|value| breaches(&contract.types, ty, &value, None).is_empty())
+                let is_choice = matches!(contract.types.resolve(ty).kind, TypeKind::Choice(_));
+                !is_choice && value.is_ok_and(|value| breaches(&contract.types, ty, &value, None).is_empty())
             };
             [whole].into_iter().chain(bare.into_iter().filter(is_allowed)).collect()
         }
@@ -143,8 +143,14 @@ fn request(contract: &Contract, operation: &Operation) -> Request {
             && matches!(types.resolve(&parameter.ty).kind, TypeKind::Scalar(Scalar { .. }))
             && parameter.name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.'))
     };
-    let query: Vec<String> =
-        operation.query.iter().filter(is_scalar).map(|one| format!("{}={}", one.name, text(one))).collect();
+    // An object and a list of objects have their fields in brackets.
+    let deep = |parameter: &Parameter| match types.resolve(&parameter.ty).kind {
+        TypeKind::Array(_) => format!("{}%5B0%5D%5Ba%5D=1&{0}%5B1%5D%5Bb%5D%5B%5D=2", parameter.name),
+        _ => format!("{}%5Ba%5D=1&{0}%5Bb%5D%5Bc%5D=2", parameter.name),
+    };
+    let is_deep = |parameter: &&Parameter| parameter.form == ParameterForm::Deep;
+    let scalars = operation.query.iter().filter(is_scalar).map(|one| format!("{}={}", one.name, text(one)));
+    let query: Vec<String> = scalars.chain(operation.query.iter().filter(is_deep).map(deep)).collect();
     if !query.is_empty() {
         write!(path, "?{}", query.join("&")).expect("a text takes it");
     }

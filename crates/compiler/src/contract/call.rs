@@ -54,19 +54,18 @@ fn query_pairs(target: &str) -> Vec<(Cow<'_, str>, Cow<'_, str>)> {
 fn query_breaches(types: &Types, operation: &Operation, target: &str) -> Vec<String> {
     let given = query_pairs(target);
     let mut said = parameter_breaches(types, operation, target);
+    // A field of a deep object is written `name[field]`.
+    let is_of = |parameter: &Parameter, name: &str| match name.strip_prefix(parameter.name.as_str()) {
+        Some("") => true,
+        Some(rest) => parameter.form == ParameterForm::Deep && rest.starts_with('['),
+        None => false,
+    };
     for parameter in &operation.query {
-        if parameter.required && !given.iter().any(|(name, _)| *name == parameter.name) {
+        if parameter.required && !given.iter().any(|(name, _)| is_of(parameter, name)) {
             said.push(format!("the parameter `{}` is required and missing", parameter.name));
         }
     }
-    // A field of a deep object is written `name[field]`.
-    let is_field = |parameter: &Parameter, name: &str| {
-        let of = name.strip_prefix(parameter.name.as_str());
-        parameter.form == ParameterForm::Deep && of.is_some_and(|rest| rest.starts_with('['))
-    };
-    let is_known = |name: &str| operation.query.iter().any(|p| p.name == name || is_field(p, name));
-    let is_unknown = |name: &str| !is_known(name);
-    let unknown = given.iter().filter(|(name, _)| is_unknown(name));
+    let unknown = given.iter().filter(|(name, _)| !operation.query.iter().any(|one| is_of(one, name)));
     said.extend(unknown.map(|(name, _)| format!("the parameter `{name}` is not known")));
     said
 }

@@ -164,7 +164,11 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Para
         match types.resolve(&parameter.ty).kind {
             _ if !spread.is_empty() => all.extend(spread),
             // The specification leaves this notation open; `name[]=a&name[]=b` is the usual one.
-            TypeKind::Array(_) if parameter.form == ParameterForm::Deep => {
+            // A list of objects has the form `name[0][field]=a`.
+            TypeKind::Array(array)
+                if parameter.form == ParameterForm::Deep
+                    && matches!(types.resolve(&array.items).kind, TypeKind::Scalar(_)) =>
+            {
                 let name = format!("{}[]", parameter.name);
                 all.push(Parameter { name, form: ParameterForm::Plain, ..parameter });
             }

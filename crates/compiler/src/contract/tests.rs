@@ -594,6 +594,16 @@ fn parameters_that_are_objects_are_read_by_their_style() {
     let listed = &contract.operations[0].query[0];
     assert_eq!((listed.name.as_str(), listed.form), ("list[]", ParameterForm::Plain));
     let contract = good(&with_paths(
+        "/a:\n  get:\n    parameters: [{name: list, in: query, required: true, style: deepObject, explode: true, schema: {type: array, items: {type: object, properties: {b: {type: string}}}}}]\n    responses: {204: {description: done}}",
+    ));
+    let listed = &contract.operations[0].query[0];
+    assert_eq!((listed.name.as_str(), listed.form), ("list", ParameterForm::Deep));
+    assert_eq!(call_breaches(&contract, "GET /a", "/a?list[0][b]=1", None), Vec::<String>::new());
+    assert_eq!(
+        call_breaches(&contract, "GET /a", "/a?listed[0][b]=1", None),
+        ["the parameter `list` is required and missing", "the parameter `listed[0][b]` is not known"]
+    );
+    let contract = good(&with_paths(
         "/a:\n  get:\n    parameters: [{name: at, in: query, style: deepObject, explode: true, schema: {anyOf: [{type: object, properties: {gt: {type: integer}}}, {type: integer}]}}]\n    responses: {204: {description: done}}",
     ));
     let query: Vec<_> =

@@ -104,8 +104,12 @@ pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
         _ => ParameterKind::String,
     };
     let (kind, shape) = match (types.resolve(&parameter.ty).kind, parameter.form) {
-        (TypeKind::Array(array), ParameterForm::Plain | ParameterForm::Deep) => {
+        (TypeKind::Array(array), ParameterForm::Plain) => {
             (kind(&array.items), ParameterShape::List(ListStyle::Repeated))
+        }
+        // The fields of a list's elements pass unread.
+        (TypeKind::Array(_), ParameterForm::Deep) => {
+            (ParameterKind::String, ParameterShape::Fields(Vec::new().into()))
         }
         (TypeKind::Array(array), ParameterForm::Joined(style)) => {
             (kind(&array.items), ParameterShape::List(style))
