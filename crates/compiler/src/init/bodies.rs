@@ -9,8 +9,8 @@ mod obstacles;
 mod spelled;
 
 use self::conversions::{
-    anonymous_objects, conversion, counterpart, fits, map_values, named_type, nearest_values, spelled_values,
-    unknown_values,
+    anonymous_objects, conversion, counterpart, fits, map_values, midnight, named_type, nearest_values,
+    spelled_values, unknown_values,
 };
 pub(super) use self::obstacles::Obstacle;
 use self::obstacles::{DraftChoice, OneSided, literal, literal_of};
@@ -725,10 +725,11 @@ impl<'c> Bodies<'c> {
                 }
             }
         }
-        let table = nearest_values(inner).map(|table| format!("as: {table}"));
-        if let Some(how) = table {
+        let table = nearest_values(inner, way);
+        let table = table.map(|table| ["these values correspond".to_owned(), format!("as: {table}")]);
+        for [label, how] in table.into_iter().chain(midnight(inner, way, self.names)) {
             let line = format!("rename: {{{from}: {{{b}: {to}, {how}}}}}");
-            choices.push(DraftChoice::new("these values correspond", line));
+            choices.push(DraftChoice::new(label, line));
         }
         let spans = [Some(old.span), Some(new.span)];
         shape.obstacles.push(Obstacle { id: String::new(), text, spans, choices });

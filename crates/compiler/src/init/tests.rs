@@ -731,6 +731,37 @@ fn instants_and_digits_are_converted_where_every_value_is_accepted() {
     assert_eq!(texts.counts.refused, 1);
 }
 
+/// A day is no instant: a person decides which time it means.
+#[test]
+fn a_day_and_an_instant_correspond_by_a_decision() {
+    let [day, instant] =
+        ["date", "date-time"].map(|format| noted(&format!("at: {{type: string, format: {format}}}"), "at"));
+    for (old, new, patterns, more) in [
+        (&day, &instant, "v1: '%Y-%m-%d', v2: '%Y-%m-%dT00:00:00Z'", ", else: error"),
+        (&instant, &day, "v1: '%Y-%m-%dT00:00:00Z', v2: '%Y-%m-%d'", ""),
+    ] {
+        let draft = drafted(old, new, &[]);
+        assert_eq!(draft.counts.refused, 1, "{:?}", draft.decisions);
+        let choice = draft.decisions[0].choices.last().expect("a choice");
+        assert!(choice.label.contains("midnight UTC"), "{choice:?}");
+        assert_eq!(choice.line, format!("rename: {{at: {{v2: at, as: {{date: {{{patterns}}}}}{more}}}}}"));
+        let decided = drafted(old, new, &[&format!("{}: {}", draft.decisions[0].id, choice.line)]);
+        assert_eq!((decided.counts.refused, decided.faults.len()), (0, 0), "{:?}", decided.faults);
+        assert!(file(&decided, "shapes.map.yaml").contains(patterns));
+    }
+}
+
+#[test]
+fn a_null_that_an_enumeration_lacks_is_a_value_of_the_chosen_table() {
+    let old = noted("kind: {type: string, enum: [in_use, gone]}", "kind");
+    let new = noted("kind: {type: string, enum: [IN-USE, GONE], nullable: true}", "kind");
+    let draft = drafted(&old, &new, &[]);
+    let choice = draft.decisions[0].choices.last().expect("a choice");
+    assert!(choice.line.ends_with("as: {table: {in_use: 'IN-USE', gone: [GONE, null]}}}}"), "{choice:?}");
+    let decided = drafted(&old, &new, &[&format!("{}: {}", draft.decisions[0].id, choice.line)]);
+    assert_eq!((decided.counts.refused, decided.faults.len()), (0, 0), "{:?}", decided.faults);
+}
+
 #[test]
 fn members_that_have_moved_into_a_new_object_go_there() {
     let old =

@@ -180,17 +180,53 @@ fn table_lines(pairs: Vec<[&str; 2]>, way: Message) -> String {
     lines.collect::<Vec<_>>().join(", ")
 }
 
+/// Returns a conversion of a day to an instant, or back, by midnight UTC, with its effect: a choice for a
+/// person, because only the service knows the time that it means.
+pub(super) fn midnight(types: [TypeIn<'_>; 2], way: Message, names: [&str; 2]) -> Option<[String; 2]> {
+    let format = |ty: TypeIn<'_>| match ty.kind() {
+        TypeKind::Scalar(scalar) if scalar.values.is_none() => scalar.format.clone(),
+        _ => None,
+    };
+    let (from, to) = sort(way, types);
+    if from.is_nullable() && !to.is_nullable() {
+        return None;
+    }
+    let pattern = |format: &str| match format {
+        "date" => Some("'%Y-%m-%d'"),
+        "date-time" => Some("'%Y-%m-%dT00:00:00Z'"),
+        _ => None,
+    };
+    let formats = [format(types[0])?, format(types[1])?];
+    let [Some(old), Some(new)] = formats.each_ref().map(|format| pattern(format)) else { return None };
+    let [a, b] = names.map(quote);
+    let how = format!("as: {{date: {{{a}: {old}, {b}: {new}}}}}");
+    Some(match format(from).as_deref() {
+        Some("date") => ["the day begins at midnight UTC".to_owned(), how],
+        _ => {
+            ["the day of midnight UTC; any other time is an error".to_owned(), format!("{how}, else: error")]
+        }
+    })
+    .filter(|_| old != new)
+}
+
 /// Returns a table of two enumerations with the most similar value for each of the old side: a guess
-/// for a person to edit.
-pub(super) fn nearest_values(types: [TypeIn<'_>; 2]) -> Option<String> {
+/// for a person to edit. A null that the old side does not have becomes its last value.
+pub(super) fn nearest_values(types: [TypeIn<'_>; 2], way: Message) -> Option<String> {
+    let nulls = way == Message::Answer && types[1].is_nullable() && !types[0].is_nullable();
     let [old, new] = types.map(listed);
     let (old, new) = (old?, new?);
     let nearest = |value: &str| {
         let score = |other: &&&str| strsim::jaro_winkler(&letters(value), &letters(other));
         new.iter().max_by(|a, b| score(a).total_cmp(&score(b))).copied()
     };
-    let pairs: Option<Vec<[&str; 2]>> = old.iter().map(|value| Some([*value, nearest(value)?])).collect();
-    Some(format!("{{table: {{{}}}}}", table_lines(pairs?, Message::Request)))
+    let last = old.len().checked_sub(1)?;
+    let row = |(at, value): (usize, &&str)| {
+        let other = quote(nearest(value)?);
+        let other = if nulls && at == last { format!("[{other}, null]") } else { other };
+        Some(format!("{}: {other}", quote(value)))
+    };
+    let rows: Option<Vec<String>> = old.iter().enumerate().map(row).collect();
+    Some(format!("{{table: {{{}}}}}", rows?.join(", ")))
 }
 
 /// Returns a table of the common values for an enumeration of which the target lacks some values.
