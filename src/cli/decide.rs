@@ -128,7 +128,7 @@ fn to_text(session: &DecideSession) -> String {
 fn to_json(session: &DecideSession) -> serde_json::Value {
     let open = questions(session.draft());
     let all: Vec<_> = open.iter().map(Question::to_json).collect();
-    let joined = switchback_compiler::init::group(&session.draft().decisions);
-    let reviews = joined.iter().filter(|group| !question::is_open(group.weight));
+    let all_groups = session.draft().questions();
+    let reviews = all_groups.iter().filter(|group| !group.is_open());
     json!({ "open": all, "review": reviews.collect::<Vec<_>>() })
 }

@@ -52,6 +52,8 @@ pub(super) const BASE: &str = ".init";
 /// resolves a difference, `ID: refuse OPERATION: TEXT` refuses an operation. A line that starts with
 /// `+ ` belongs to the decision above it.
 const ACCEPTED: &str = ".init/accepted";
+/// The findings of `switchback learn` for tools, by which drafts rank their decisions.
+pub(super) const LEARNED_JSON: &str = "LEARNED.json";
 /// The mapping file with the operations that a person has refused.
 const REFUSED: &str = "refused.map.yaml";
 /// Most files around the document that are searched for the targets of its references.
@@ -93,7 +95,8 @@ fn draft(args: &InitArgs) -> io::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Drafts the pack of a folder, with the decisions made so far.
+/// Drafts the pack of a folder, with the decisions made so far, ranked by the traffic that
+/// `switchback learn` has seen.
 ///
 /// # Errors
 ///
@@ -111,6 +114,10 @@ pub(super) fn draft_pack(
     own.extend(refused.clone());
     let mut drafted = init::draft(pack, sides, &own, &accepted, progress)?;
     drafted.files.extend(refused);
+    let learned = std::fs::read_to_string(folder.join(LEARNED_JSON)).ok();
+    if let Some(uses) = learned.and_then(|learned| init::parse_uses(&learned)) {
+        drafted.rank(uses);
+    }
     Ok(drafted)
 }
 

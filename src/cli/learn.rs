@@ -1,9 +1,10 @@
 //! `switchback learn`: evidence for the lines of a pack from recorded traffic.
 
-use super::init::{BASE, draft_pack, read_decided};
+use super::init::{BASE, LEARNED_JSON, draft_pack, read_decided};
 use super::output::{COULD_NOT_RUN, HAS_FINDINGS, Progress, count_noun};
 use super::pack::{fail, render_findings};
 use crate::replay::Fronts;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fs::{self, File};
 use std::io;
@@ -11,10 +12,10 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use switchback_compiler::contract::{Contract, Documents, parse_contract};
 use switchback_compiler::diagnostic::{Findings, Sources};
-use switchback_compiler::init::SideDocument;
+use switchback_compiler::init::{DECISIONS, DECISIONS_JSON, DecisionGroup, SideDocument};
 use switchback_compiler::learn::{
-    Confidence, GuessWitness, Inference, Learned, RankedDecision, TrafficCall, Witness, accept,
-    rank_decisions, to_json, to_markdown, weigh_guesses,
+    Confidence, GuessWitness, Inference, Learned, TrafficCall, Witness, accept, to_json, to_markdown,
+    weigh_guesses,
 };
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::{self, MANIFEST, PackSource};
@@ -75,7 +76,7 @@ pub fn run(args: &LearnArgs) -> Result<ExitCode, ExitCode> {
         return Err(ExitCode::from(HAS_FINDINGS));
     };
     let learned = watch(args, contracts).map_err(failed)?;
-    let (guesses, decisions) = weigh(folder, &source, &learned);
+    let (guesses, decisions) = weigh(folder, &source, &learned).map_err(failed)?;
     report(folder, &learned, &guesses, &decisions).map_err(failed)?;
     if args.accept.is_empty() {
         return Ok(ExitCode::SUCCESS);
@@ -108,10 +109,10 @@ fn report(
     folder: &Path,
     learned: &Learned,
     guesses: &[GuessWitness],
-    decisions: &[RankedDecision],
+    decisions: &[DecisionGroup],
 ) -> Result<(), String> {
     put(&folder.join("LEARNED.md"), &to_markdown(learned, guesses, decisions))?;
-    put(&folder.join("LEARNED.json"), &format!("{:#}\n", to_json(learned, guesses, decisions)))?;
+    put(&folder.join(LEARNED_JSON), &format!("{:#}\n", to_json(learned, guesses, decisions)))?;
     let sure = learned.lines.iter().filter(|line| line.confidence == Confidence::Sure).count();
     let held = |holds: bool| guesses.iter().filter(|guess| guess.holds == Some(holds)).count();
     let idle = learned.operations.iter().filter(|one| one.calls == 0).count();
@@ -163,14 +164,26 @@ fn write_accepted(args: &LearnArgs, source: &PackSource, learned: &Learned) -> R
     Ok(if is_all { ExitCode::SUCCESS } else { ExitCode::from(HAS_FINDINGS) })
 }
 
-/// Returns the traffic about the decisions of the folder's draft, which the documents yield again.
-fn weigh(folder: &Path, source: &PackSource, learned: &Learned) -> (Vec<GuessWitness>, Vec<RankedDecision>) {
+/// Returns the traffic about the decisions of the folder's draft, which the documents yield again, and
+/// ranks its lists of decisions.
+fn weigh(
+    folder: &Path,
+    source: &PackSource,
+    learned: &Learned,
+) -> Result<(Vec<GuessWitness>, Vec<DecisionGroup>), String> {
     let documents = documents(source).filter(|_| folder.join(BASE).is_dir());
     let draft = documents.and_then(|documents| {
         draft_pack("pack", folder, &documents, &read_decided(folder), &mut |_| ()).ok()
     });
-    let decisions = draft.map_or_else(Vec::new, |draft| draft.decisions);
-    (weigh_guesses(&decisions, learned), rank_decisions(&decisions, learned))
+    let Some(mut draft) = draft else { return Ok((Vec::new(), Vec::new())) };
+    draft.rank(learned.operations.clone());
+    for (name, text) in draft.files.iter().filter(|(name, _)| [DECISIONS, DECISIONS_JSON].contains(&&**name))
+    {
+        put(&folder.join(name), text)?;
+    }
+    let mut open: Vec<DecisionGroup> = draft.questions().into_iter().filter(DecisionGroup::is_open).collect();
+    open.sort_by_key(|group| Reverse(group.traffic));
+    Ok((weigh_guesses(&draft.decisions, learned), open))
 }
 
 /// Returns the documents of the pack's contracts.

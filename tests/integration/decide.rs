@@ -110,6 +110,30 @@ fn answers_of_a_file_lead_from_blockers_to_served_operations() {
     assert_eq!(read(folder, "shapes.map.yaml"), before);
 }
 
+/// The findings of `learn` in the folder rank the decisions, whoever lists them.
+#[test]
+fn decisions_that_most_calls_wait_for_come_first() {
+    let folder = drafted();
+    let folder = folder.path();
+    let first = |list: &str| list.lines().next().unwrap_or_default().to_owned();
+    assert_eq!(first(&output(folder, &["decide", "shop", "--list"], 0)), "order-total   blocker");
+    let learned = r#"{"operations": [
+        {"operation": "GET /orders", "calls": 2, "clients": 1, "client_numbers": [0]},
+        {"operation": "GET /coupons", "calls": 40, "clients": 3, "client_numbers": [0, 1, 2]},
+        {"operation": "POST /orders", "calls": 0, "clients": 0, "client_numbers": []}]}"#;
+    std::fs::write(folder.join("shop/LEARNED.json"), learned).expect("it is written");
+    let list = output(folder, &["decide", "shop", "--list"], 0);
+    assert_eq!(first(&list), "get-coupons   blocker, 40 calls, 3 clients");
+    assert!(list.contains("\norder-total   blocker, 2 calls, 1 client\n"), "{list}");
+    assert!(list.contains("\nneworder-sent-colour   blocker, 0 calls, 0 clients\n"), "{list}");
+    output(folder, &["init", "shop-v1.yaml", "shop-v2.yaml", "shop"], 0);
+    let [list, json] = ["DECISIONS.md", "DECISIONS.json"].map(|name| read(folder, name));
+    let of = |text: &str, part: &str| text.find(part).unwrap_or_else(|| panic!("{part}: {text}"));
+    assert!(of(&list, " 40 calls, 3 clients.") < of(&list, " 2 calls, 1 client."), "{list}");
+    let json: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    assert_eq!(json["decisions"][0]["traffic"], serde_json::json!({"calls": 40, "clients": 3}));
+}
+
 #[test]
 fn a_run_continues_where_the_last_one_ended_and_takes_decisions_back() {
     let folder = drafted();

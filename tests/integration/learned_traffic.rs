@@ -375,6 +375,9 @@ async fn the_hidden_mapping_of_the_messaging_pack_is_learned_from_traffic_of_bot
     assert!(score.sure >= 6, "{score:#?}");
     let guesses = findings["guesses"].as_array().expect("a list");
     assert!(guesses.iter().any(|guess| guess["holds"] == true), "{guesses:#?}");
+    // The lists of the draft have the same ranking.
+    let decisions = fs::read_to_string(pack.join("DECISIONS.md")).expect("a list");
+    assert!(decisions.contains(" calls, 1 client."), "{decisions}");
     // The decision that most calls wait for comes first.
     let ranked = findings["decisions"].as_array().expect("a list");
     let calls: Vec<u64> = ranked.iter().filter_map(|one| one["calls"].as_u64()).collect();

@@ -1,7 +1,7 @@
 //! An open decision, the answers to it, and its text.
 
 use serde_json::json;
-use switchback_compiler::init::{Choice, DecisionGroup, DocumentPlace, Draft, SideDocument, Weight, group};
+use switchback_compiler::init::{Choice, DecisionGroup, DocumentPlace, Draft, SideDocument, Weight};
 
 /// An open decision of a draft. One answer holds for all its operations.
 pub(super) struct Question {
@@ -28,11 +28,7 @@ pub(super) enum Answer {
 const LINES_SHOWN: usize = 3;
 const COLUMNS_SHOWN: usize = 120;
 
-pub(super) fn is_open(weight: Weight) -> bool {
-    matches!(weight, Weight::Blocker | Weight::Proposal)
-}
-
-/// Returns the open decisions of a draft, blockers first.
+/// Returns the open decisions of a draft, blockers first, and those with the most calls before others.
 pub(super) fn questions(draft: &Draft) -> Vec<Question> {
     let keys: Vec<String> = draft
         .compiled
@@ -41,10 +37,9 @@ pub(super) fn questions(draft: &Draft) -> Vec<Question> {
         .flat_map(|[old, _]| &old.operations)
         .map(|one| one.key.to_string())
         .collect();
-    let open = group(&draft.decisions).into_iter().filter(|group| is_open(group.weight));
+    let open = draft.questions().into_iter().filter(DecisionGroup::is_open);
     open.map(|group| {
-        let mut ids: Vec<String> = group.cases.iter().map(|case| case.id.clone()).collect();
-        ids.dedup();
+        let ids = group.ids();
         let proposal = group.cases.iter().find_map(|case| case.proposal.clone());
         // A refusal has an answer of its own, and the line of a proposal is written by accepting it.
         let is_line = |choice: &&Choice| proposal.is_none() && !choice.line.starts_with("{serve:");
@@ -111,7 +106,8 @@ impl Question {
     /// Renders the decision with its places and answers.
     pub(super) fn render(&self, sides: &[SideDocument; 2]) -> String {
         let weight = if self.group.weight == Weight::Blocker { "blocker" } else { "proposal" };
-        let mut text = format!("{}   {weight}\n", self.ids.join(", "));
+        let traffic = self.group.traffic.map(|traffic| format!(", {}", traffic.render()));
+        let mut text = format!("{}   {weight}{}\n", self.ids.join(", "), traffic.unwrap_or_default());
         for case in &self.group.cases {
             let at = if case.at.is_empty() { String::new() } else { format!(" at {}", case.at.join(", ")) };
             text.push_str(&format!("  {}{at}\n", case.operation));

@@ -2,8 +2,9 @@
 //! `DECISIONS.json`, and walked through by the command line.
 
 use crate::diagnostic::{Sources, Span};
-use serde::Serialize;
-use std::collections::{BTreeMap, HashMap};
+use serde::{Deserialize, Serialize};
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 /// A decision for a person.
@@ -31,7 +32,7 @@ pub struct Decision {
 }
 
 /// The impact of a decision.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Weight {
     /// The operation is refused until a person decides.
@@ -45,7 +46,7 @@ pub enum Weight {
 }
 
 /// A place in a document.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct DocumentPlace {
     /// Path of the file within the pack.
     pub file: String,
@@ -54,7 +55,7 @@ pub struct DocumentPlace {
 }
 
 /// A way to resolve a decision.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Choice {
     /// Its effect.
     pub label: String,
@@ -96,10 +97,13 @@ pub(crate) fn slug(text: &str) -> String {
 }
 
 /// Decisions with the same question: one answer holds for all of them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionGroup {
     /// Impact.
     pub weight: Weight,
+    /// The traffic that waits for it; `None` without recorded traffic, or for a question about a type.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<DecisionTraffic>,
     /// The difference, in Markdown.
     pub text: String,
     /// Places in the documents, by side.
@@ -110,8 +114,60 @@ pub struct DecisionGroup {
     pub cases: Vec<DecisionCase>,
 }
 
+impl DecisionGroup {
+    /// Returns the ids under which it can be answered.
+    pub fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.cases.iter().map(|case| case.id.clone()).collect();
+        ids.dedup();
+        ids
+    }
+
+    /// Returns whether an answer is necessary for a part of the draft.
+    pub fn is_open(&self) -> bool {
+        matches!(self.weight, Weight::Blocker | Weight::Proposal)
+    }
+}
+
+/// Calls of the operations that a question concerns. The order is that of importance.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct DecisionTraffic {
+    /// Number of calls.
+    pub calls: u64,
+    /// Number of different clients.
+    pub clients: usize,
+}
+
+impl DecisionTraffic {
+    /// Renders it, such as `12 calls, 1 client`.
+    pub fn render(self) -> String {
+        let count = |count: u64, noun| format!("{count} {noun}{}", if count == 1 { "" } else { "s" });
+        format!("{}, {}", count(self.calls, "call"), count(self.clients as u64, "client"))
+    }
+}
+
+/// The use of an operation of the old side by clients, in recorded traffic.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OperationUse {
+    /// Key of the operation.
+    pub operation: String,
+    /// Number of calls.
+    pub calls: u64,
+    /// The clients, by number.
+    #[serde(rename = "client_numbers")]
+    pub clients: BTreeSet<usize>,
+}
+
+/// Returns the uses of operations from the JSON of `switchback learn`.
+pub fn parse_uses(learned: &str) -> Option<Vec<OperationUse>> {
+    #[derive(Deserialize)]
+    struct LearnedFile {
+        operations: Vec<OperationUse>,
+    }
+    serde_json::from_str(learned).ok().map(|file: LearnedFile| file.operations)
+}
+
 /// One occurrence of a question.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DecisionCase {
     /// Id for `--accept`.
     pub id: String,
@@ -123,9 +179,9 @@ pub struct DecisionCase {
     pub proposal: Option<String>,
 }
 
-/// Joins decisions with the same question. Blockers come first, then the questions that concern most
-/// operations.
-pub fn group(decisions: &[Decision]) -> Vec<DecisionGroup> {
+/// Joins decisions with the same question. Blockers come first, then the questions that most calls and
+/// clients wait for, then those that concern most operations.
+pub(super) fn group(decisions: &[Decision], uses: &[OperationUse]) -> Vec<DecisionGroup> {
     let mut joined: Vec<DecisionGroup> = Vec::new();
     let mut known: HashMap<(Weight, &str, &[Option<DocumentPlace>; 2]), usize> = HashMap::new();
     for decision in decisions {
@@ -133,6 +189,7 @@ pub fn group(decisions: &[Decision]) -> Vec<DecisionGroup> {
         let at = *known.entry(key).or_insert_with(|| {
             joined.push(DecisionGroup {
                 weight: decision.weight,
+                traffic: None,
                 text: decision.text.clone(),
                 places: decision.places.clone(),
                 choices: decision.choices.clone(),
@@ -151,8 +208,20 @@ pub fn group(decisions: &[Decision]) -> Vec<DecisionGroup> {
             }),
         }
     }
-    joined.sort_by_key(|group| (group.weight, std::cmp::Reverse(group.cases.len())));
+    let uses: HashMap<&str, &OperationUse> = uses.iter().map(|one| (one.operation.as_str(), one)).collect();
+    for group in &mut joined {
+        group.traffic = traffic(&group.cases, &uses);
+    }
+    joined.sort_by_key(|group| (group.weight, Reverse((group.traffic, group.cases.len()))));
     joined
+}
+
+fn traffic(cases: &[DecisionCase], uses: &HashMap<&str, &OperationUse>) -> Option<DecisionTraffic> {
+    let operations: BTreeSet<&str> = cases.iter().map(|case| case.operation.as_str()).collect();
+    let uses: Vec<_> = operations.iter().filter_map(|operation| uses.get(operation)).collect();
+    let clients: BTreeSet<usize> = uses.iter().flat_map(|one| &one.clients).copied().collect();
+    let calls = uses.iter().map(|one| one.calls).sum();
+    (!uses.is_empty()).then_some(DecisionTraffic { calls, clients: clients.len() })
 }
 
 /// Returns the mapping files of the decisions, by operation.
@@ -164,4 +233,13 @@ pub fn files(decisions: &[Decision]) -> BTreeMap<&str, &str> {
 pub(super) fn to_json(joined: &[DecisionGroup], files: &BTreeMap<&str, &str>) -> String {
     let text = serde_json::to_string_pretty(&serde_json::json!({ "decisions": joined, "lines": files }));
     text.unwrap_or_default() + "\n"
+}
+
+/// Returns the joined questions of the JSON, in their order.
+pub fn parse_list(list: &str) -> Option<Vec<DecisionGroup>> {
+    #[derive(Deserialize)]
+    struct DecisionList {
+        decisions: Vec<DecisionGroup>,
+    }
+    serde_json::from_str(list).ok().map(|list: DecisionList| list.decisions)
 }

@@ -22,7 +22,10 @@ use crate::mapping::load::{PackFile, PackSource};
 use crate::mapping::{Compiled, Compiler};
 use bodies::{Bodies, DraftContext, Obstacle, RouteDraft};
 pub(crate) use decision::slug;
-pub use decision::{Choice, Decision, DecisionCase, DecisionGroup, DocumentPlace, Weight, files, group};
+pub use decision::{
+    Choice, Decision, DecisionCase, DecisionGroup, DecisionTraffic, DocumentPlace, OperationUse, Weight,
+    files, parse_list, parse_uses,
+};
 use descriptions::Descriptions;
 use operations::{PairCandidate, Tier, candidates};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -56,6 +59,32 @@ pub struct Draft {
     pub summary: String,
     /// The compiled draft.
     pub compiled: Compiled,
+    /// Calls of the operations, by which the decisions are ranked.
+    uses: Vec<OperationUse>,
+}
+
+impl Draft {
+    /// Returns the decisions, joined by their question and ranked.
+    pub fn questions(&self) -> Vec<DecisionGroup> {
+        decision::group(&self.decisions, &self.uses)
+    }
+
+    /// Ranks the decisions by the calls of their operations.
+    pub fn rank(&mut self, uses: Vec<OperationUse>) {
+        self.uses = uses;
+        self.list_decisions();
+    }
+
+    /// Writes both lists of the decisions.
+    fn list_decisions(&mut self) {
+        let (joined, lines) = (self.questions(), decision::files(&self.decisions));
+        let lists = [
+            (DECISIONS.to_owned(), text::decisions(&self.summary, &joined, &lines)),
+            (DECISIONS_JSON.to_owned(), decision::to_json(&joined, &lines)),
+        ];
+        self.files.retain(|(name, _)| ![DECISIONS, DECISIONS_JSON].contains(&name.as_str()));
+        self.files.extend(lists);
+    }
 }
 
 /// Numbers of operations of the old side by the way in which they are answered.
@@ -201,7 +230,7 @@ impl Attempt<'_> {
         loop {
             // Shapes that only removed routes used must not remain in the files.
             bodies.forget_unused(routes.iter().flat_map(|written| &written.route.shapes));
-            let mut files = written_files(manifest, &routes, &bodies, sides, own);
+            let files = written_files(manifest, &routes, &bodies, sides, own);
             let compiled = compiler.compile(&source(sides, own, &files));
             let faulty = faulty(&compiled, &files, &routes);
             if faulty.is_empty() && routes.iter().any(WrittenRoute::is_open) {
@@ -228,11 +257,10 @@ impl Attempt<'_> {
                 decisions.sort_by(|a, b| (a.weight, &a.operation).cmp(&(b.weight, &b.operation)));
                 taken.extend(bodies.taken);
                 let summary = text::summary(sides, &counts, &decisions, [old, new]);
-                let joined = group(&decisions);
-                let lines = decision::files(&decisions);
-                files.push((DECISIONS.to_owned(), text::decisions(&summary, &joined, &lines)));
-                files.push((DECISIONS_JSON.to_owned(), decision::to_json(&joined, &lines)));
-                return Ok(Draft { files, decisions, taken, faults, counts, summary, compiled });
+                let uses = Vec::new();
+                let mut draft = Draft { files, decisions, taken, faults, counts, summary, compiled, uses };
+                draft.list_decisions();
+                return Ok(draft);
             }
             // Restore the wrappers first, because the other errors may result from their removal.
             let unwrapped = faulty.keys().flat_map(|at| routes[*at].route.unwraps.iter().cloned());

@@ -763,6 +763,39 @@ fn a_null_that_an_enumeration_lacks_is_a_value_of_the_chosen_table() {
 }
 
 #[test]
+fn decisions_are_ranked_by_the_calls_and_clients_that_wait_for_them() {
+    let one = |name: &str| format!("  /{name}: {{get: {{responses: {{204: {{description: done}}}}}}}}\n");
+    let head = "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n";
+    let names = ["a", "b", "c", "d"].map(one);
+    let (old, new) = (format!("{head}{}", names.concat()), format!("{head}{}", one("other")));
+    let mut draft = drafted(&old, &new, &[]);
+    let operations = |draft: &Draft| -> Vec<String> {
+        draft.questions().iter().map(|group| group.cases[0].operation.clone()).collect()
+    };
+    assert_eq!(operations(&draft), ["GET /a", "GET /b", "GET /c", "GET /d"]);
+    assert!(!file(&draft, DECISIONS).contains(" calls"));
+    let learned = r#"{"operations": [
+        {"operation": "GET /c", "calls": 9, "clients": 1, "client_numbers": [3]},
+        {"operation": "GET /b", "calls": 1, "clients": 1, "client_numbers": [3]},
+        {"operation": "GET /d", "calls": 9, "clients": 2, "client_numbers": [1, 3]}]}"#;
+    draft.rank(parse_uses(learned).expect("it is read"));
+    assert_eq!(operations(&draft), ["GET /d", "GET /c", "GET /b", "GET /a"]);
+    let list = file(&draft, DECISIONS);
+    assert!(list.contains(" 9 calls, 2 clients."), "{list}");
+    assert!(list.contains(" 1 call, 1 client."), "{list}");
+    let groups = parse_list(file(&draft, DECISIONS_JSON)).expect("it is read");
+    assert_eq!(groups, draft.questions());
+    assert_eq!(groups[0].traffic, Some(DecisionTraffic { calls: 9, clients: 2 }));
+    assert_eq!(groups[3].traffic, None);
+    // The clients of several operations are counted once.
+    let uses = parse_uses(learned).expect("it is read");
+    let mut same = draft.decisions.clone();
+    same.iter_mut().for_each(|one| (one.text, one.places) = ("the same".to_owned(), [None, None]));
+    let [group] = decision::group(&same, &uses).try_into().expect("one question");
+    assert_eq!(group.traffic, Some(DecisionTraffic { calls: 19, clients: 2 }));
+}
+
+#[test]
 fn members_that_have_moved_into_a_new_object_go_there() {
     let old =
         noted("id: {type: string}, cents: {type: integer}, currency: {type: string}", "id, cents, currency");
@@ -831,7 +864,7 @@ fn parts_that_do_not_go_over_are_listed_with_their_places() {
     let new = two(noted("id: {type: string}, size: {type: integer}", "id"));
     let draft = drafted(&old, &new, &[]);
     assert_eq!((draft.counts.marked, draft.counts.refused), (2, 0), "{:?}", draft.decisions);
-    let joined = group(&draft.decisions);
+    let joined = draft.questions();
     let texts: Vec<(&str, usize)> = joined.iter().map(|one| (one.text.as_str(), one.cases.len())).collect();
     assert_eq!(
         texts,

@@ -253,16 +253,17 @@ fn group(group: &DecisionGroup, text: &mut String) {
         [] => String::new(),
         all => format!(" at {}", all.iter().map(|at| format!("`{at}`")).collect::<Vec<_>>().join(", ")),
     };
+    let traffic = group.traffic.map(|traffic| format!(" {}.", traffic.render())).unwrap_or_default();
     match group.cases.as_slice() {
         [case] => text.push_str(&format!(
-            "- `{}`{}: {}.{}{places}\n",
+            "- `{}`{}: {}.{traffic}{}{places}\n",
             case.operation,
             at(case),
             group.text,
             accept(case)
         )),
         cases => {
-            text.push_str(&format!("- {} operations: {}.{places}\n", cases.len(), group.text));
+            text.push_str(&format!("- {} operations: {}.{traffic}{places}\n", cases.len(), group.text));
             for case in cases {
                 text.push_str(&format!("  - `{}`{}{}\n", case.operation, at(case), accept(case)));
             }

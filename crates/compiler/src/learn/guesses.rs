@@ -1,49 +1,7 @@
-//! Weighs the decisions of a draft: how much traffic waits for each, and whether the traffic supports
-//! or contradicts a guess.
+//! Weighs the guesses of a draft: whether the traffic supports or contradicts them.
 
-use super::model::{Learned, LearnedLine, OperationUse};
-use crate::init::{Decision, Weight, group};
-use std::collections::{BTreeMap, BTreeSet};
-
-/// An open decision, and the traffic that waits for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct RankedDecision {
-    /// The ids under which it can be answered.
-    pub ids: Vec<String>,
-    /// The difference, in Markdown.
-    pub text: String,
-    /// The operations that it concerns.
-    pub operations: Vec<String>,
-    /// Calls of these operations.
-    pub calls: u64,
-    /// Number of different clients that call them.
-    pub clients: usize,
-}
-
-/// Returns the open decisions about operations, those with the most calls first.
-pub fn rank_decisions(decisions: &[Decision], learned: &Learned) -> Vec<RankedDecision> {
-    let uses: BTreeMap<&str, &OperationUse> =
-        learned.operations.iter().map(|one| (one.operation.as_str(), one)).collect();
-    let open = group(decisions).into_iter();
-    let open = open.filter(|group| matches!(group.weight, Weight::Blocker | Weight::Proposal));
-    let ranked = open.filter_map(|group| {
-        let operations: BTreeSet<&str> = group.cases.iter().map(|case| case.operation.as_str()).collect();
-        let uses: Vec<&OperationUse> = operations.iter().filter_map(|key| uses.get(key).copied()).collect();
-        let clients: BTreeSet<usize> = uses.iter().flat_map(|one| &one.clients).copied().collect();
-        let ids: BTreeSet<String> = group.cases.iter().map(|case| case.id.clone()).collect();
-        (!uses.is_empty()).then(|| RankedDecision {
-            ids: ids.into_iter().collect(),
-            text: group.text,
-            operations: uses.iter().map(|one| one.operation.clone()).collect(),
-            calls: uses.iter().map(|one| one.calls).sum(),
-            clients: clients.len(),
-        })
-    });
-    let mut ranked: Vec<RankedDecision> = ranked.collect();
-    // The order of `DECISIONS.md` decides between those with the same traffic.
-    ranked.sort_by_key(|one| std::cmp::Reverse((one.calls, one.clients)));
-    ranked
-}
+use super::model::{Learned, LearnedLine};
+use crate::init::Decision;
 
 /// The traffic about a guess of a draft.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -21,10 +21,8 @@ mod witness;
 
 pub use accept::{AcceptError, Acceptance, accept};
 pub use evidence::{BITS_MIN, DISTINCT_MIN};
-pub use guesses::{GuessWitness, RankedDecision, rank_decisions, weigh_guesses};
+pub use guesses::{GuessWitness, weigh_guesses};
 pub use infer::Inference;
-pub use model::{
-    Confidence, Learned, LearnedJoin, LearnedLine, NameConflict, OperationLink, OperationUse, TrafficCall,
-};
+pub use model::{Confidence, Learned, LearnedJoin, LearnedLine, NameConflict, OperationLink, TrafficCall};
 pub use report::{to_json, to_markdown};
 pub use witness::Witness;

@@ -1,7 +1,6 @@
 //! Recorded calls, and what they show.
 
-use crate::init::slug;
-use std::collections::BTreeSet;
+use crate::init::{OperationUse, slug};
 use switchback_json::Value;
 use switchback_plan::SideId;
 
@@ -104,17 +103,6 @@ pub struct LearnedJoin {
     pub supports: usize,
     /// Distinct values that agree.
     pub distinct: usize,
-}
-
-/// The use of an operation by clients.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct OperationUse {
-    /// Key of the operation.
-    pub operation: String,
-    /// Number of calls.
-    pub calls: u64,
-    /// The clients, by number.
-    pub clients: BTreeSet<usize>,
 }
 
 /// Two operations whose answers describe the same resources.

@@ -1,13 +1,14 @@
 //! The findings as Markdown for people and as JSON for tools.
 
 use super::evidence::{BITS_MIN, DISTINCT_MIN};
-use super::guesses::{GuessWitness, RankedDecision};
+use super::guesses::GuessWitness;
 use super::model::{Confidence, Learned, LearnedLine};
+use crate::init::{DecisionGroup, DecisionTraffic};
 use serde_json::{Value as Serde, json};
 use std::fmt::Write as _;
 
 /// Renders the findings, and the traffic about the decisions of a draft, as Markdown.
-pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness], decisions: &[RankedDecision]) -> String {
+pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness], decisions: &[DecisionGroup]) -> String {
     let [old, new] = &learned.sides;
     let [a, b] = learned.calls;
     let mut text = format!(
@@ -57,20 +58,20 @@ pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness], decisions: &[Ran
         )
     });
     section(&mut text, "Operations with the same resources", "The best counterpart of each.", links);
-    let decisions = decisions.iter().filter(|one| one.calls > 0).map(|one| {
-        let operations = match one.operations.as_slice() {
-            [only] => format!("`{only}`"),
+    let decisions = decisions.iter().filter_map(|one| {
+        let traffic = one.traffic.filter(|traffic| traffic.calls > 0)?;
+        let operations = match one.cases.as_slice() {
+            [only] => format!("`{}`", only.operation),
             several => format!("{} operations", several.len()),
         };
-        let [calls, clients] = [count(one.calls, "call"), count(one.clients as u64, "client")];
-        format!("{calls}, {clients}: {operations}: {} ({})", one.text, one.ids.join(", "))
+        Some(format!("{}: {operations}: {} ({})", traffic.render(), one.text, one.ids().join(", ")))
     });
     let about = "The open decisions of `DECISIONS.md` about operations with calls.";
     section(&mut text, "Decisions by calls", about, decisions);
     let called = learned.operations.iter().filter(|one| one.calls > 0);
     let called = called.map(|one| {
-        let clients = count(one.clients.len() as u64, "client");
-        format!("`{}`: {}, {clients}", one.operation, count(one.calls, "call"))
+        let traffic = DecisionTraffic { calls: one.calls, clients: one.clients.len() };
+        format!("`{}`: {}", one.operation, traffic.render())
     });
     section(&mut text, "Operations by calls", "Calls and different clients in this traffic.", called);
     let idle = learned.operations.iter().filter(|one| one.calls == 0);
@@ -81,10 +82,6 @@ pub fn to_markdown(learned: &Learned, guesses: &[GuessWitness], decisions: &[Ran
         idle.map(|one| format!("`{}`", one.operation)),
     );
     text
-}
-
-fn count(count: u64, noun: &str) -> String {
-    format!("{count} {noun}{}", if count == 1 { "" } else { "s" })
 }
 
 fn section(text: &mut String, title: &str, about: &str, lines: impl Iterator<Item = String>) {
@@ -119,7 +116,7 @@ fn line_text(line: &LearnedLine, sides: &[String; 2]) -> String {
 }
 
 /// Renders the findings, and the traffic about the decisions of a draft, as JSON.
-pub fn to_json(learned: &Learned, guesses: &[GuessWitness], decisions: &[RankedDecision]) -> Serde {
+pub fn to_json(learned: &Learned, guesses: &[GuessWitness], decisions: &[DecisionGroup]) -> Serde {
     let lines = learned.lines.iter().map(|line| {
         json!({
             "id": line.id,
@@ -153,13 +150,14 @@ pub fn to_json(learned: &Learned, guesses: &[GuessWitness], decisions: &[RankedD
     let guesses = guesses
         .iter()
         .map(|one| json!({"id": one.id, "guess": one.guess, "holds": one.holds, "why": one.why}));
-    let decisions = decisions.iter().map(|one| {
-        json!({"ids": one.ids, "text": one.text, "operations": one.operations, "calls": one.calls, "clients": one.clients})
+    let decisions = decisions.iter().filter_map(|one| {
+        let DecisionTraffic { calls, clients } = one.traffic?;
+        let operations: Vec<&str> = one.cases.iter().map(|case| case.operation.as_str()).collect();
+        Some(json!({"ids": one.ids(), "text": one.text, "operations": operations, "calls": calls, "clients": clients}))
     });
-    let operations = learned
-        .operations
-        .iter()
-        .map(|one| json!({"operation": one.operation, "calls": one.calls, "clients": one.clients.len()}));
+    let operations = learned.operations.iter().map(|one| {
+        json!({"operation": one.operation, "calls": one.calls, "clients": one.clients.len(), "client_numbers": one.clients})
+    });
     let links = learned.links.iter().map(|link| {
         json!({"operations": link.operations, "keys": link.keys, "objects": link.objects, "agreement": link.agreement})
     });

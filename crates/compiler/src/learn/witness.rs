@@ -5,13 +5,13 @@ use super::evidence::{Comparison, NULL_IS_ABSENT, SupportedPair, compare};
 use super::join::joins;
 use super::link::{LinkedSets, ObjectSet, link, score};
 use super::model::{
-    Confidence, Learned, LearnedLine, LineKey, NameConflict, OperationLink, OperationUse, TrafficCall,
-    line_id,
+    Confidence, Learned, LearnedLine, LineKey, NameConflict, OperationLink, TrafficCall, line_id,
 };
 use super::records::{PairedPlace, RECORDS_MAX, Record, cells, objects};
 use super::relation::{Candidate, Relation, candidates};
 use super::sent::{compose, echoes};
 use crate::contract::{Contract, Segment, Type, TypeKind, Types};
+use crate::init::OperationUse;
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 use switchback_json::Value;
