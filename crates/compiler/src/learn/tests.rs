@@ -364,3 +364,34 @@ fn contracts_from_traffic_have_paths_types_and_required_members() {
     assert_eq!(body["content"]["application/json"]["schema"]["required"], serde_json::json!(["kind", "n"]));
     assert_eq!(document["paths"]["/owners/{id}"]["get"]["parameters"][0]["schema"]["type"], "integer");
 }
+
+#[test]
+fn a_likely_line_about_a_member_with_a_sure_one_is_left_out() {
+    let line = |places: [&str; 2], confidence, is_copy| LearnedLine {
+        id: places.join("-"),
+        types: ["Chat", "Room"].map(str::to_owned),
+        places: places.map(str::to_owned),
+        conversion: None,
+        defaults: [None, None],
+        is_copy,
+        supports: 3,
+        against: 0,
+        distinct: 3,
+        bits: 9.0,
+        rivals: Vec::new(),
+        through: None,
+        confidence,
+    };
+    let mut other = line(["title", "subject"], Confidence::Likely, false);
+    other.types[1] = "Ticket".to_owned();
+    let lines = vec![
+        line(["title", "name"], Confidence::Sure, false),
+        line(["title", "subject"], Confidence::Likely, false),
+        line(["label", "name.text"], Confidence::Likely, false),
+        line(["caption", "name"], Confidence::Likely, true),
+        line(["titles", "names"], Confidence::Likely, false),
+        other,
+    ];
+    let left: Vec<String> = super::witness::without_superseded(lines).into_iter().map(|one| one.id).collect();
+    assert_eq!(left, ["title-name", "caption-name", "titles-names", "title-subject"]);
+}

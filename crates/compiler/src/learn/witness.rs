@@ -1,7 +1,7 @@
 //! Collects the objects of recorded messages, in bounded memory, and compares those that describe the
 //! same resources.
 
-use super::evidence::{Comparison, NULL_IS_ABSENT, SupportedPair, compare};
+use super::evidence::{Comparison, NULL_IS_ABSENT, SupportedPair, compare, is_at_or_below};
 use super::join::joins;
 use super::link::{LinkedSets, ObjectSet, link, score};
 use super::model::{
@@ -142,7 +142,8 @@ impl<'c> Witness<'c> {
         let is_alike = |at: [usize; 2]| method(0, at[0]) == method(1, at[1]);
         let composed = compose([echoes(0, 0), echoes(0, 1), echoes(1, 1)], &lines, is_alike);
         lines.extend(composed);
-        let (same, mut lines): (Vec<_>, Vec<_>) = lines.into_values().partition(LearnedLine::is_same);
+        let lines = without_superseded(lines.into_values().collect());
+        let (same, mut lines): (Vec<_>, Vec<_>) = lines.into_iter().partition(LearnedLine::is_same);
         lines.sort_by(|a, b| (a.confidence, &a.types, &a.places).cmp(&(b.confidence, &b.types, &b.places)));
         (learned.same, learned.lines) = (same, lines);
         learned
@@ -402,6 +403,23 @@ fn line(pair: &SupportedPair, (types, places): LineKey, is_mutual: bool) -> Lear
         rivals,
         confidence: if is_sure { Confidence::Sure } else { Confidence::Likely },
     }
+}
+
+/// Removes likely lines about a member, or a part of it, that a sure line of the same types relates to
+/// another one. Copies repeat a member on purpose.
+pub(super) fn without_superseded(lines: Vec<LearnedLine>) -> Vec<LearnedLine> {
+    let is_sure = |line: &&LearnedLine| line.confidence == Confidence::Sure && !line.is_copy;
+    let mut sure: HashMap<[String; 2], Vec<[String; 2]>> = HashMap::new();
+    for line in lines.iter().filter(is_sure) {
+        sure.entry(line.types.clone()).or_default().push(line.places.clone());
+    }
+    let is_superseded = |line: &LearnedLine| {
+        let known = sure.get(&line.types).map_or(&[][..], Vec::as_slice);
+        let is_part =
+            |other: &[String; 2]| (0..2).any(|side| is_at_or_below(&line.places[side], &other[side]));
+        line.confidence == Confidence::Likely && !line.is_copy && known.iter().any(is_part)
+    };
+    lines.into_iter().filter(|line| !is_superseded(line)).collect()
 }
 
 /// Adds a line. The same line may follow from several types that contain one. The evidence of one of
