@@ -5,7 +5,9 @@ use crate::playground::{KeptContracts, KeptFiles};
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use serde_json::Value;
+use std::path::PathBuf;
 use std::sync::Arc;
+use switchback_compiler::init::{DECISIONS_JSON, DecisionGroup, parse_list};
 use switchback_plan::Report;
 
 pub type Board = Arc<ArcSwap<Status>>;
@@ -40,6 +42,22 @@ pub struct PackShown {
     pub report: Report,
     pub contracts: Arc<KeptContracts>,
     pub files: Arc<KeptFiles>,
+    /// `None` for the built-in pack.
+    pub folder: Option<PathBuf>,
+}
+
+/// Largest list of decisions that is displayed, in bytes.
+const DECISIONS_BYTES_MAX: u64 = 64 << 20;
+
+impl PackShown {
+    /// Reads the decisions of a drafted pack from its folder, where `switchback decide` changes them.
+    /// Returns `None` if there is no readable list.
+    pub fn read_decisions(&self) -> Option<Vec<DecisionGroup>> {
+        let path = self.folder.as_ref()?.join(DECISIONS_JSON);
+        let length = std::fs::metadata(&path).ok()?.len();
+        let text = (length <= DECISIONS_BYTES_MAX).then(|| std::fs::read_to_string(path).ok())??;
+        parse_list(&text)
+    }
 }
 
 /// The served pack, and the last attempt to replace it.

@@ -88,7 +88,12 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, PackError> {
     let contracts = Arc::new(KeptContracts::new(Arc::clone(&files)));
     // Before `without_checks`: the report describes the named shapes, which serving does not need.
     let report = plan::report(&pack);
-    let shown = PackShown { report, contracts: Arc::clone(&contracts), files: Arc::clone(&files) };
+    let shown = PackShown {
+        report,
+        contracts: Arc::clone(&contracts),
+        files: Arc::clone(&files),
+        folder: folder.map(Path::to_owned),
+    };
     let shown = Arc::new(shown);
     let pack = without_checks(pack);
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());

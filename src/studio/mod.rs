@@ -15,6 +15,7 @@ mod assets;
 mod attention;
 mod charts;
 mod clients;
+mod decisions;
 mod differences;
 mod fields;
 mod history;

@@ -1,7 +1,8 @@
-//! The page of the served pack: routes, shapes, settings, contracts, files, the difference to the
+//! The page of the served pack: routes, shapes, decisions of its draft, settings, contracts, files, the difference to the
 //! previous pack, and the last reload.
 
 use super::PageContext;
+use super::decisions;
 use super::fields::percent_encode;
 use super::layout::{Page, Tab, empty, page_slice, pager};
 use super::operations::address;
@@ -18,9 +19,10 @@ use switchback_plan::{LossReport, OperationReport, SideReport, report};
 use tokio::task::spawn_blocking;
 
 /// The tabs of the page.
-const PARTS: [(&str, &str); 7] = [
+const PARTS: [(&str, &str); 8] = [
     ("", "Routes"),
     ("shapes", "Shapes"),
+    ("decisions", "Decisions"),
     ("settings", "Settings"),
     ("contract", "Contracts"),
     ("files", "Files"),
@@ -43,6 +45,13 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         let contracts = Arc::clone(&shown.contracts);
         let _ = spawn_blocking(move || contracts.contracts().is_some()).await;
     }
+    let decided = match (part, &board.shown) {
+        ("decisions", Some(shown)) => {
+            let shown = Arc::clone(shown);
+            spawn_blocking(move || shown.read_decisions()).await.ok().flatten()
+        }
+        _ => None,
+    };
     // An unknown part shows the routes, but with 404, so that a mistyped link is noticed.
     let known = PARTS.iter().any(|(name, _)| *name == part);
     let program = visit.parts.program.load_full();
@@ -64,6 +73,10 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
             "shapes" => {
                 (search(visit, "shapes", "Shape", ""))
                 (shapes(visit, board.shown.as_deref()))
+            },
+            "decisions" => {
+                (search(visit, "decisions", "Operation or difference", "/things"))
+                (decisions::list(visit, &board.pack.source, decided.as_deref()))
             },
             "settings" => (settings(board.shown.as_deref(), &board.config["settings"])),
             "contract" => (contract(visit, board.shown.as_deref())),

@@ -164,6 +164,46 @@ async fn pages_of_the_pack_and_of_operations_state_what_the_report_states() {
     assert!(section(&file, "file").contains(&headline), "{headline}: {file}");
 }
 
+/// The decisions of a draft are those of `switchback decide`, in its order.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_the_pack_lists_the_decisions_of_its_draft() {
+    let service = sandbox().await;
+    let (dual, gateway) = both_ways(&service, "", "{}").await;
+    let none = page(&gateway, "/pack?show=decisions").await;
+    assert!(section(&none, "decisions").starts_with("No decisions"), "{none}");
+    let list = json!({"lines": {}, "decisions": [
+        {"weight": "blocker", "traffic": {"calls": 1200, "clients": 3}, "text": "`total` is <always> there",
+         "places": [{"file": "contracts/v2.yaml", "line": 7}, null],
+         "choices": [{"label": "it is `sum`", "line": "rename: {total: sum}"}],
+         "cases": [{"id": "order-total", "operation": "GET /orders", "at": ["$.total"], "proposal": null},
+                   {"id": "order-total", "operation": "GET /orders/{id}", "at": [], "proposal": null}]},
+        {"weight": "changed", "text": "texts longer than 5 characters", "places": [null, null], "choices": [],
+         "cases": [{"id": "order-name", "operation": "Order: name", "at": [], "proposal": null}]},
+    ]});
+    let pack = dual.folder.path().join("pack");
+    std::fs::write(pack.join("DECISIONS.json"), list.to_string()).expect("it is written");
+    let decisions = page(&gateway, "/pack?show=decisions").await;
+    let whole = section(&decisions, "decisions");
+    assert!(whole.contains("1 question open, 1 to review"), "{whole}");
+    assert!(whole.contains(&format!("switchback decide {}", pack.display())), "{whole}");
+    let row = cells(&decisions, "decision-order-total");
+    let expected = [
+        "refused until decided order-total",
+        "2 operationsGET /orders $.totalGET /orders/{id}",
+        "1 200",
+        "3",
+        "total is &lt;always&gt; there contracts/v2.yaml:7",
+        "it is sum: rename: {total: sum}",
+    ];
+    assert_eq!(row.iter().map(|cell| cell.replace('\u{202f}', " ")).collect::<Vec<_>>(), expected);
+    let row = cells(&decisions, "decision-order-name");
+    assert_eq!(row[..4], ["passes, but changed", "Order: name", "–", "–"]);
+    // No form: decisions are made on the terminal.
+    assert!(!markup(&decisions, "decisions").contains("<form"), "{decisions}");
+    let found = page(&gateway, "/pack?show=decisions&q=ORDERS/").await;
+    assert!(found.contains("id=\"decision-order-total\"") && !found.contains("id=\"decision-order-name\""));
+}
+
 /// The calls that a diagram has, in its order: whether it writes, the method, the template of the path.
 fn drawn(page: &str) -> Vec<(bool, String, String)> {
     let cards = markup(page, "route").split("flow-card call\">").skip(1);

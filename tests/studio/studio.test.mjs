@@ -31,6 +31,7 @@ const PAGES = {
   clients: "/clients",
   pack: "/pack",
   shapes: "/pack?show=shapes",
+  decisions: "/pack?show=decisions",
   settings: "/pack?show=settings",
   contract: "/pack?show=contract&side=v3",
   files: "/pack?show=files&file=chats.map.yaml&line=12",
