@@ -108,7 +108,7 @@ pub struct Body {
 enum Attachment {
     Watcher(Box<dyn BodyWatcher>),
     /// Only released at the end, so that it needs no allocation of its own.
-    Permit(Permit),
+    Permit(#[expect(dead_code, reason = "only dropped")] Permit),
 }
 
 /// Handling of a body's trailers.
