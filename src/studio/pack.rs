@@ -1,5 +1,5 @@
-//! The page of the served pack: routes, shapes, decisions of its draft, settings, contracts, files, the difference to the
-//! previous pack, and the last reload.
+//! The page of the served pack: routes, shapes, decisions of its draft, settings, contracts, files,
+//! the difference to the previous pack, and the last reload.
 
 use super::PageContext;
 use super::decisions;

@@ -168,7 +168,7 @@ async fn pages_of_the_pack_and_of_operations_state_what_the_report_states() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_page_of_the_pack_lists_the_decisions_of_its_draft() {
     let service = sandbox().await;
-    let (dual, gateway) = both_ways(&service, "", "{}").await;
+    let (dual, gateway) = both_ways(&service, "", "{ agents: { max_chats: 5 } }").await;
     let none = page(&gateway, "/pack?show=decisions").await;
     assert!(section(&none, "decisions").starts_with("No decisions"), "{none}");
     let list = json!({"lines": {}, "decisions": [

@@ -783,10 +783,10 @@ fn decisions_are_ranked_by_the_calls_and_clients_that_wait_for_them() {
     let list = file(&draft, DECISIONS);
     assert!(list.contains(" 9 calls, 2 clients."), "{list}");
     assert!(list.contains(" 1 call, 1 client."), "{list}");
-    let groups = parse_list(file(&draft, DECISIONS_JSON)).expect("it is read");
-    assert_eq!(groups, draft.questions());
-    assert_eq!(groups[0].traffic, Some(DecisionTraffic { calls: 9, clients: 2 }));
-    assert_eq!(groups[3].traffic, None);
+    let list = parse_list(file(&draft, DECISIONS_JSON)).expect("it is read");
+    assert_eq!(list, draft.questions());
+    assert_eq!(list[0].traffic, Some(DecisionTraffic { calls: 9, clients: 2 }));
+    assert_eq!(list[3].traffic, None);
     // The clients of several operations are counted once.
     let uses = parse_uses(learned).expect("it is read");
     let mut same = draft.decisions.clone();
