@@ -1,12 +1,18 @@
 //! Findings, and the collection of all findings of a run.
 
 use super::suggest::nearest;
-use super::{Code, Sources, Span};
-use std::collections::HashMap;
+use super::{Code, FileId, Sources, Span};
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 /// The words of a related place that uses the text of a finding.
 const USED: &str = "used here";
+
+/// Maximum number of findings of one kind in a file. Findings beyond it have one line together.
+const PER_KIND_MAX: usize = 100;
+
+/// Number of places of that line that are listed.
+const FURTHER_LISTED: usize = 3;
 
 /// Maximum number of related places of a finding in a text with several uses.
 const USES_SHOWN: usize = 4;
@@ -144,10 +150,12 @@ pub(crate) enum Aspect {
     Method,
     /// A name is unused, and a similar name is undeclared.
     Joined,
+    /// Represents the findings of its kind beyond the maximum of a file.
+    Further,
 }
 
 /// The places of a finding that represents several.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct GroupedPlaces {
     /// Number of places.
     pub count: usize,
@@ -331,9 +339,11 @@ impl Findings {
         self.all.iter().any(|finding| finding.severity == Severity::Error)
     }
 
-    /// Returns the number of findings with this severity.
+    /// Returns the number of findings with this severity, including those that are only counted.
     pub fn count(&self, severity: Severity) -> usize {
-        self.all.iter().filter(|finding| finding.severity == severity).count()
+        let further = |finding: &Finding| finding.group.as_ref().map_or(1, |group| group.count);
+        let number = |finding| if is_count(finding) { further(finding) } else { 1 };
+        self.all.iter().filter(|finding| finding.severity == severity).map(number).sum()
     }
 
     /// Returns whether there are no findings.
@@ -420,6 +430,55 @@ impl Findings {
         }
     }
 
+    /// Leaves at most [`PER_KIND_MAX`] findings of each kind in each file, the first ones, and one that
+    /// counts the others. Returns whether there are others.
+    ///
+    /// A thousand equal mistakes have one cause, and relating findings to each other takes time that
+    /// is quadratic in their number.
+    pub(crate) fn cap(&mut self) -> bool {
+        let sorted: Vec<Finding> = self.in_order().into_iter().cloned().collect();
+        let mut kinds: HashMap<(FileId, Code, Severity), (usize, GroupedPlaces)> = HashMap::new();
+        self.all.clear();
+        for finding in sorted {
+            let kind = (finding.span.file, finding.code, finding.severity);
+            let (listed, further) = kinds.entry(kind).or_default();
+            if is_count(&finding) {
+                let group = finding.group.unwrap_or_default();
+                further.count += group.count;
+                further.first.extend(group.first);
+            } else if *listed < PER_KIND_MAX {
+                *listed += 1;
+                self.all.push(finding);
+            } else {
+                further.count += 1;
+                if further.first.len() < FURTHER_LISTED {
+                    further.first.push(finding.span);
+                }
+            }
+        }
+        kinds.retain(|_, (_, further)| further.count > 0);
+        let is_capped = !kinds.is_empty();
+        for ((_, code, severity), (_, mut further)) in kinds {
+            further.first.sort();
+            further.first.truncate(FURTHER_LISTED);
+            let finding = Finding::new(
+                severity,
+                code,
+                further.first[0],
+                "more findings of this kind in this file".to_owned(),
+            );
+            self.all.push(Finding { group: Some(further), aspect: Aspect::Further, ..finding });
+        }
+        is_capped
+    }
+
+    /// Removes the counts of further findings of kinds that have no other finding in the file.
+    pub(crate) fn retain_counts(&mut self) {
+        let kind = |finding: &Finding| (finding.span.file, finding.code);
+        let has_one: HashSet<_> = self.all.iter().filter(|finding| !is_count(finding)).map(kind).collect();
+        self.all.retain(|finding| !is_count(finding) || has_one.contains(&kind(finding)));
+    }
+
     /// Returns all findings by file, position and number, without duplicates. The order depends
     /// only on the text, not on the order of the checks.
     pub fn in_order(&self) -> Vec<&Finding> {
@@ -430,6 +489,11 @@ impl Findings {
         sorted.dedup();
         sorted
     }
+}
+
+/// Returns whether a finding counts the others of its kind.
+fn is_count(finding: &Finding) -> bool {
+    finding.aspect == Aspect::Further
 }
 
 fn key(finding: &Finding) -> (Span, Code, Severity, &str) {
@@ -460,5 +524,28 @@ mod tests {
         assert_eq!(messages, ["first", "second", "third"]);
         assert!(findings.has_errors());
         assert_eq!(findings.count(Severity::Warning), 1);
+    }
+
+    #[test]
+    fn equal_mistakes_beyond_the_maximum_are_counted() {
+        let mut sources = Sources::new();
+        let (a, b) = (sources.add("a", "x"), sources.add("b", "y"));
+        let mut findings = Findings::new();
+        let many = PER_KIND_MAX as u32 + 50;
+        findings.extend((0..many).map(|at| Finding::error(Code::UnknownKey, Span::new(a, at, at + 1), "a")));
+        findings.push(Finding::error(Code::UnknownKey, Span::new(b, 0, 1), "b"));
+        assert!(findings.cap());
+        let count = |findings: &Findings| {
+            findings.in_order().iter().find_map(|finding| finding.group.as_ref().map(|group| group.count))
+        };
+        assert_eq!((findings.len(), count(&findings)), (PER_KIND_MAX + 2, Some(50)));
+        // Findings of a later pass are added to the count.
+        findings.push(Finding::error(Code::UnknownKey, Span::new(a, many, many + 1), "a"));
+        assert!(findings.cap());
+        assert_eq!((findings.len(), count(&findings)), (PER_KIND_MAX + 2, Some(51)));
+        assert_eq!(findings.count(Severity::Error), PER_KIND_MAX + 52);
+        findings.retain(|finding| finding.aspect == Aspect::Further);
+        findings.retain_counts();
+        assert!(findings.is_empty(), "a count needs one of its findings");
     }
 }

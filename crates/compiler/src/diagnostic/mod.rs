@@ -18,4 +18,6 @@ pub(crate) use finding::{Aspect, NameKind, NamedUses};
 pub use finding::{Finding, Findings, GroupedPlaces, Help, Severity, Suggestion, UNFINISHED};
 pub use render::{Colour, to_json, to_text};
 pub use source::{FileId, Position, Sources, Span};
+#[cfg(test)]
+pub(crate) use suggest::work;
 pub use suggest::{did_you_mean, suggest};

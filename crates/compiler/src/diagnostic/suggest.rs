@@ -4,6 +4,23 @@
 /// is the product of both lengths.
 const CHARS_MAX: usize = 80;
 
+/// Counts comparisons of names and of findings, for tests of how work grows with a pack.
+#[cfg(test)]
+pub(crate) mod work {
+    use std::cell::Cell;
+
+    thread_local!(static COMPARED: Cell<usize> = const { Cell::new(0) });
+
+    pub(crate) fn count() {
+        COMPARED.set(COMPARED.get() + 1);
+    }
+
+    /// Returns the count of this thread and sets it to zero.
+    pub(crate) fn take() -> usize {
+        COMPARED.take()
+    }
+}
+
 /// Returns the candidate nearest to `word`, if it is near enough to be a typing mistake.
 ///
 /// The limit is one edit per three letters. A swap of neighbouring letters is one edit; differences
@@ -29,6 +46,8 @@ where
     }
     let mut best: Option<(usize, &str, bool)> = None;
     for candidate in candidates {
+        #[cfg(test)]
+        work::count();
         let candidate = candidate.as_ref();
         let longest = word.chars().count().max(candidate.chars().count());
         if longest > CHARS_MAX || candidate == word {

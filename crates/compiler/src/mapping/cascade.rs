@@ -375,6 +375,8 @@ impl<'f> RootCause<'f> {
 
     /// Returns whether `finding` is a consequence of this cause.
     fn explains(&self, finding: &Finding, place: &FindingPlace<'_>) -> bool {
+        #[cfg(test)]
+        crate::diagnostic::work::count();
         // Declarations, uses and routes in the unread rest of the file are unknown.
         let is_of_absence = OF_ABSENCE.contains(&finding.code) || finding.name.is_some();
         if OF_FILES.contains(&self.finding.code) && is_of_absence {

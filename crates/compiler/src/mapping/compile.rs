@@ -32,6 +32,8 @@ pub struct Compiled {
     program: Option<ProgramDecl>,
     /// Old side first; `None` if the manifest or a contract cannot be read.
     pub contracts: Option<[Contract; 2]>,
+    /// Whether findings were left out because there are too many.
+    is_capped: bool,
     /// The names of the mapping files with their meanings, in the order of the text; empty unless the
     /// compiler records them.
     pub references: Vec<ResolvedName>,
@@ -95,21 +97,29 @@ impl Compiler {
     /// Reads, checks and lowers a pack. The result is that of [`compile`], regardless of earlier
     /// calls.
     pub fn compile(&mut self, source: &PackSource) -> Compiled {
+        self.compile_until(source, &|| false).expect("it is never stopped")
+    }
+
+    /// Like [`Compiler::compile`], until `is_stopped` returns true, which is called for each file,
+    /// shape and route. Returns `None` if it did. The function stays true once it was.
+    pub fn compile_until(&mut self, source: &PackSource, is_stopped: &dyn Fn() -> bool) -> Option<Compiled> {
         let pass = |corrections: &Corrections, corrected: &mut Vec<Span>, texts: &mut Texts| {
-            compile_with(source, corrections, corrected, texts, self.records)
+            let compiled = compile_with(source, corrections, corrected, texts, self.records, is_stopped);
+            (!is_stopped()).then_some(compiled)
         };
-        let mut compiled = pass(&Corrections::default(), &mut Vec::new(), &mut self.texts);
+        let mut compiled = pass(&Corrections::default(), &mut Vec::new(), &mut self.texts)?;
         let (mut corrections, mut said) = (Corrections::default(), Findings::new());
         let mut first = None;
         for _ in 0..PASSES_MAX {
             // Consequences of a mistake would suggest wrong corrections, so prune them first.
             super::cascade::prune(&mut compiled.findings, &compiled.sources);
-            if !corrections.learn(&compiled.findings) {
+            // With hundreds of mistakes, their consequences matter little, and each pass takes long.
+            if compiled.is_capped || !corrections.learn(&compiled.findings) {
                 break;
             }
             first.get_or_insert_with(|| (compiled.findings.clone(), compiled.sources.clone()));
             let mut corrected = Vec::new();
-            let again = pass(&corrections, &mut corrected, &mut self.texts);
+            let again = pass(&corrections, &mut corrected, &mut self.texts)?;
             // Keep findings about corrected texts only. The next pass reports all others again,
             // without the consequences of the slips.
             compiled.findings.retain(|finding| {
@@ -122,6 +132,7 @@ impl Compiler {
             compiled.sources = again.sources;
             // A corrected program has more meaning than the text as written.
             compiled.references = again.references;
+            compiled.is_capped = again.is_capped;
         }
         super::cascade::prune(&mut compiled.findings, &compiled.sources);
         // The method of a corrected operation is a guess. A further finding that the path lacks the
@@ -142,7 +153,10 @@ impl Compiler {
         // A corrected pack compiles without errors of its own, but the findings of the slips
         // remain.
         compiled.pack.take_if(|_| compiled.findings.has_errors());
-        compiled
+        // Passes add to each other's findings.
+        compiled.findings.cap();
+        compiled.findings.retain_counts();
+        Some(compiled)
     }
 }
 
@@ -153,13 +167,23 @@ fn compile_with(
     corrected: &mut Vec<Span>,
     texts: &mut Texts,
     records: bool,
+    is_stopped: &dyn Fn() -> bool,
 ) -> Compiled {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
-    let read = load::read_with(source, corrections, corrected, texts, &mut sources, &mut findings);
+    let read =
+        load::read_with(source, corrections, corrected, texts, is_stopped, &mut sources, &mut findings);
     let Some((mut program, mut contracts)) = read else {
         findings.locate(&sources);
-        let references = Vec::new();
-        return Compiled { sources, findings, pack: None, program: None, contracts: None, references };
+        let is_capped = findings.cap();
+        return Compiled {
+            sources,
+            findings,
+            pack: None,
+            program: None,
+            contracts: None,
+            references: Vec::new(),
+            is_capped,
+        };
     };
     // First, so that every later check sees contracts without credentials.
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
@@ -167,13 +191,18 @@ fn compile_with(
     made::add(&mut program, &contracts);
     let mut names = PackNames::collect(&program, &mut findings);
     names.references = NameLog::new(records);
-    let pack = lower(&program, &contracts, &names, &sources, &mut findings);
+    let world =
+        LensEnv { program: &program, contracts: &contracts, names: &names, sources: &sources, is_stopped };
+    let pack = lower(world, &mut findings);
     let references = names.references.into_sorted(&sources);
     // Decide before findings are joined. Joining never removes the last error of a pack.
     let pack = pack.filter(|_| !findings.has_errors()).map(Arc::new);
     findings.locate(&sources);
+    // Before findings are related to each other, which takes quadratic time.
+    let is_capped = findings.cap();
     super::cascade::join(&mut findings, &sources);
-    Compiled { sources, findings, pack, program: Some(program), contracts: Some(contracts), references }
+    let (program, contracts) = (Some(program), Some(contracts));
+    Compiled { sources, findings, pack, program, contracts, references, is_capped }
 }
 
 /// Returns the contracts of a pack as [`compile`] does, old side first, or `None` if they or the
@@ -185,13 +214,8 @@ pub fn contracts(source: &PackSource) -> Option<[Contract; 2]> {
     Some(contracts)
 }
 
-fn lower(
-    program: &ProgramDecl,
-    contracts: &[Contract; 2],
-    names: &PackNames,
-    sources: &Sources,
-    findings: &mut Findings,
-) -> Option<Pack> {
+fn lower(world: LensEnv<'_>, findings: &mut Findings) -> Option<Pack> {
+    let LensEnv { program, contracts, names, sources, .. } = world;
     let written = &program.manifest;
     if written.rest.iter().flatten().any(|word| word.value != RestWord::Keep) {
         // The rest policy uses this reason even if every operation has a route today: a new
@@ -205,7 +229,6 @@ fn lower(
     let sides = manifest::sides(written, findings);
     let refuse = routes::refuse_policy(&written.refuse, names, findings);
     let error_types = errors::types(written, contracts, findings);
-    let world = LensEnv { program, contracts, names, sources };
     let lenses = Lenses::check(world, findings);
     let style = errors::style(written, contracts, error_types, names, &placeholders, findings);
     let failures = errors::failures(written, contracts, sources, findings);
@@ -267,7 +290,7 @@ fn lower(
             lenses.record(&example.shape);
         }
     }
-    if !findings.has_errors() {
+    if !findings.has_errors() && !(world.is_stopped)() {
         conformance::check(program, contracts, findings);
     }
     let [old_error, new_error] = error_plans;
@@ -322,13 +345,70 @@ fn shapes(program: &ProgramDecl, lenses: &Lenses<'_>, sources: &Sources) -> Vec<
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::diagnostic::{self, Colour};
+    use crate::diagnostic::{self, Colour, work};
     use std::path::Path;
+
+    fn messaging() -> PackSource {
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
+        PackSource::from_dir(&folder).expect("the pack lies beside the sources")
+    }
+
+    /// Returns the messaging pack with another mapping file.
+    fn with_file(text: String) -> PackSource {
+        let mut files = messaging().files().to_vec();
+        files.push(("zz.map.yaml".to_owned(), text.into_bytes().into()));
+        PackSource::from_files(files)
+    }
+
+    /// Twice as many mistakes take at most about twice as many comparisons, and have as many findings.
+    #[test]
+    fn work_is_linear_in_the_number_of_mistakes() {
+        let route = |at| format!("  - {{pair: {{v2: GET /x{at}, v3: GET /y{at}}}, response: [No{at}]}}\n");
+        let line = |at| format!("      bad_{at}: worse_{at}\n");
+        let reason = |at| format!("  r{at}: {{en: a}}\n");
+        let key = |at| format!("rout{at}: 1\n");
+        let shape = "shapes:\n  Zed:\n    of: {v2: Message, v3: Message}\n    rename:\n";
+        let kinds: [(&str, &dyn Fn(usize) -> String); 4] =
+            [("routes:\n", &route), (shape, &line), ("reasons:\n", &reason), ("", &key)];
+        for (head, one) in kinds {
+            let measure = |count: usize| {
+                let lines: String = (0..count).map(one).collect();
+                work::take();
+                let compiled = compile(&with_file(format!("mapping: 1\n{head}{lines}")));
+                assert!(compiled.findings.has_errors());
+                (work::take(), compiled.findings.len())
+            };
+            let (few, many) = (measure(400), measure(800));
+            assert!(many.0 <= few.0 * 5 / 2, "{head:?}: {few:?}, {many:?}");
+            assert_eq!(few.1, many.1, "{head:?}");
+        }
+    }
+
+    #[test]
+    fn a_compilation_stops_when_its_result_is_not_needed() {
+        let (source, asked) = (messaging(), std::cell::Cell::new(0));
+        let mut compiler = Compiler::default();
+        let mut count = |last: usize| {
+            asked.set(0);
+            let is_stopped = || {
+                asked.set(asked.get() + 1);
+                asked.get() > last
+            };
+            let compiled = compiler.compile_until(&source, &is_stopped);
+            (compiled.is_some(), asked.get())
+        };
+        let (true, all) = count(usize::MAX) else { panic!("it is not stopped") };
+        assert!(all > 100, "{all}: for each file, shape and route");
+        for last in [0, 3, all / 2, all - 1] {
+            let (is_done, then) = count(last);
+            assert!(!is_done && then <= last + 8, "{last}: {then}");
+        }
+        assert!(compiler.compile(&source).pack.is_some(), "a stopped compilation leaves nothing behind");
+    }
 
     #[test]
     fn the_messaging_pack_compiles_without_a_finding() {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../mappings/messaging");
-        let compiled = compile(&PackSource::from_dir(&folder).expect("the pack lies beside the sources"));
+        let compiled = compile(&messaging());
         assert_eq!(diagnostic::to_text(&compiled.sources, &compiled.findings, Colour::Never), "");
         let pack = compiled.pack.expect("there was no error");
         assert_eq!([pack.directions[0].routes.len(), pack.directions[1].routes.len()], [22, 37]);

@@ -110,16 +110,17 @@ pub(super) fn load_pack(
     findings: &mut Findings,
 ) -> Option<(ProgramDecl, [Contract; 2])> {
     let (corrections, mut corrected) = (Corrections::default(), Vec::new());
-    read_with(source, &corrections, &mut corrected, &mut Texts::default(), sources, findings)
+    read_with(source, &corrections, &mut corrected, &mut Texts::default(), &|| false, sources, findings)
 }
 
 /// Reads a pack with `corrections` applied. Appends the corrected spans to `corrected`, and reuses
-/// unchanged files of `texts`.
+/// unchanged files of `texts`. Returns `None` if `is_stopped` returns true.
 pub(super) fn read_with(
     source: &PackSource,
     corrections: &Corrections,
     corrected: &mut Vec<Span>,
     texts: &mut Texts,
+    is_stopped: &dyn Fn() -> bool,
     sources: &mut Sources,
     findings: &mut Findings,
 ) -> Option<(ProgramDecl, [Contract; 2])> {
@@ -136,7 +137,7 @@ pub(super) fn read_with(
     let mut manifest = yaml::parse(sources, MANIFEST, bytes, findings)?;
     corrected.extend(corrections.put_in(&mut manifest, sources));
     let manifest = language::manifest(&manifest, findings)?;
-    let (contracts, mappings) = texts.load_contracts(source, &manifest, sources, findings);
+    let (contracts, mappings) = texts.load_contracts(source, &manifest, is_stopped, sources, findings)?;
     let mut program = ProgramDecl::new(manifest);
     // Clone a tree only to change it. The cache retains the text as written.
     let mut roots: Vec<Cow<'_, yaml::Node>> = mappings.map(Cow::Borrowed).collect();
@@ -146,6 +147,9 @@ pub(super) fn read_with(
     let declared = roots.iter().flat_map(|root| language::fragments(root, &program.manifest)).collect();
     let mut fragments = Fragments::collect(declared, findings);
     for mut root in roots {
+        if is_stopped() {
+            return None;
+        }
         if fragments::has_use(&root) {
             fragments.expand(root.to_mut(), sources, findings);
         }
@@ -224,14 +228,16 @@ impl<T> LoadedPart<T> {
 
 impl Texts {
     /// Returns the contracts and mapping files that can be read, the latter in order of their
-    /// paths. Expects the manifest to be in `sources` already.
+    /// paths. Expects the manifest to be in `sources` already. Returns `None` if `is_stopped` returns
+    /// true.
     fn load_contracts<'t>(
         &'t mut self,
         source: &PackSource,
         manifest: &Manifest,
+        is_stopped: &dyn Fn() -> bool,
         sources: &mut Sources,
         findings: &mut Findings,
-    ) -> ([Option<Contract>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>) {
+    ) -> Option<([Option<Contract>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>)> {
         let contracts = [0, 1].map(|side: usize| {
             let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
             // A different side name or document path invalidates the part.
@@ -245,6 +251,9 @@ impl Texts {
         let mut mappings = BTreeMap::new();
         let names = source.files().iter().map(|(name, _)| name);
         for name in names.filter(|name| name.ends_with(MAPPING_SUFFIX)) {
+            if is_stopped() {
+                return None;
+            }
             // Move entries instead of cloning them. Those of deleted files stay behind and are
             // dropped.
             let known = self.mappings.remove(name);
@@ -255,7 +264,7 @@ impl Texts {
             mappings.insert(name.clone(), part);
         }
         self.mappings = mappings;
-        (contracts, self.mappings.values().filter_map(|part| part.value.as_ref()))
+        Some((contracts, self.mappings.values().filter_map(|part| part.value.as_ref())))
     }
 }
 

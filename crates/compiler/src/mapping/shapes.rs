@@ -41,7 +41,13 @@ impl Shapes<'_> {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         let (program, contracts) = load::load_pack(source, &mut sources, &mut findings)?;
         let names = PackNames::collect(&program, &mut findings);
-        let world = LensEnv { program: &program, contracts: &contracts, names: &names, sources: &sources };
+        let world = LensEnv {
+            program: &program,
+            contracts: &contracts,
+            names: &names,
+            sources: &sources,
+            is_stopped: &|| false,
+        };
         let lenses = Lenses::check(world, &mut findings);
         (!findings.has_errors()).then(|| run(&Shapes { program: &program, lenses }))
     }

@@ -160,7 +160,7 @@ impl Read for ReasonDecl {
 
 /// A place: member names from the enclosing object down. A bare word is one name; a text that
 /// starts with `$` is a singular JSONPath of names.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(crate) struct FieldPlace(pub Vec<String>);
 
 /// A side's name, resolved: 0 is old, 1 is new.

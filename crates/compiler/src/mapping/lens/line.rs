@@ -5,6 +5,7 @@ use super::{LensEnv, faults};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ConversionUse, FieldPlace, Fill, Rest, ShapeDecl, ShapeUse, Spanned};
 use crate::yaml::Node;
+use std::collections::HashSet;
 
 /// All lines of a shape.
 #[derive(Debug, Default)]
@@ -92,11 +93,12 @@ pub(super) fn lines<'p>(
 fn inherit<'p>(lines: &mut ShapeLines<'p>, other: ShapeLines<'p>) {
     // A snapshot: inherited lines give way to the shape's own, not to each other.
     let own = lines.lines.clone();
+    let claimed = [0, 1].map(|side| {
+        let places = own.iter().flat_map(|own| own.places(side));
+        places.map(|at| &at.value).collect::<HashSet<&FieldPlace>>()
+    });
     let taken = |line: &ShapeLine<'p>| {
-        [0, 1].iter().any(|side| {
-            let said = own.iter().flat_map(|own| own.places(*side)).map(|at| &at.value).collect::<Vec<_>>();
-            line.places(*side).iter().any(|at| said.contains(&&at.value))
-        })
+        [0, 1].into_iter().any(|side| line.places(side).iter().any(|at| claimed[side].contains(&at.value)))
     };
     lines.lines.extend(other.lines.into_iter().filter(|line| !taken(line)));
     for side in [0, 1] {

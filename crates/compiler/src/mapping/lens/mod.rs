@@ -100,6 +100,8 @@ pub(crate) struct LensEnv<'p> {
     pub contracts: &'p [Contract; 2],
     pub names: &'p PackNames,
     pub sources: &'p Sources,
+    /// Whether the result is needed no longer. Checks may then end early, with any result.
+    pub is_stopped: &'p dyn Fn() -> bool,
 }
 
 impl<'p> LensEnv<'p> {
@@ -221,7 +223,8 @@ impl<'p> Lenses<'p> {
         };
         for shape in &world.program.shapes {
             let Some(name) = &shape.name else { continue };
-            if let Some(first) = lenses.order.iter().find(|first| first.value == name.value) {
+            let first = lenses.named.get(name.value.as_str()).and_then(|first| first.shape.name.as_ref());
+            if let Some(first) = first {
                 findings.push(faults::declared_twice(name, first.span));
                 continue;
             }
@@ -235,7 +238,7 @@ impl<'p> Lenses<'p> {
         for shape in world.program.shapes.iter().filter(|shape| shape.like.is_some()) {
             lenses.mark_like(shape);
         }
-        for name in &lenses.order {
+        for name in lenses.order.iter().take_while(|_| !(world.is_stopped)()) {
             let named = &lenses.named[name.value.as_str()];
             if !named.shape.alternatives.is_empty() {
                 lenses.check_alternatives(named, findings);

@@ -21,7 +21,13 @@ fn findings(source: &PackSource, builds: &[(&str, SideId)], with: &Supply) -> St
     let (program, contracts) =
         load::load_pack(source, &mut sources, &mut findings).expect("the form is right");
     let names = PackNames::collect(&program, &mut findings);
-    let world = LensEnv { program: &program, contracts: &contracts, names: &names, sources: &sources };
+    let world = LensEnv {
+        program: &program,
+        contracts: &contracts,
+        names: &names,
+        sources: &sources,
+        is_stopped: &|| false,
+    };
     let lenses = Lenses::check(world, &mut findings);
     for (name, to) in builds {
         let lens = lenses.lens(name, *to, with, &mut findings);

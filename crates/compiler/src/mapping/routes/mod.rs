@@ -67,7 +67,7 @@ use switchback_plan::{
     self as plan, BodyPlan, Loss, Origin, ReasonId, RefusePolicy, RouteId, RouteKind, SettingKind, SideId,
     Verdict,
 };
-use totality::{Assigned, AssignedRoutes};
+use totality::Assigned;
 
 /// Context shared by all routes.
 pub(super) struct RouteEnv<'a> {
@@ -125,7 +125,7 @@ pub(super) fn compile(
     program: &ProgramDecl,
     findings: &mut Findings,
 ) -> [Vec<plan::Route>; 2] {
-    let assigned = totality::assign(program, env.world.contracts, findings);
+    let assigned = totality::assign(program, env.world.contracts, env.world.is_stopped, findings);
     let switches: HashMap<*const RouteDecl, Option<u16>> = program
         .routes
         .iter()
@@ -134,12 +134,23 @@ pub(super) fn compile(
     // Skip generated pairs: an error in one of them only means that the operations are not equal.
     let written =
         program.routes.iter().filter(|route| !matches!(route, RouteDecl::Pair(pair) if pair.sides.made));
-    for route in written {
-        check_once(env, route, &assigned, findings);
+    let mut served: HashMap<*const RouteDecl, Vec<&Assigned<'_>>> = HashMap::new();
+    for (one, others) in assigned.iter().flatten() {
+        for one in std::iter::once(one).chain(others) {
+            if let Some(route) = one.route {
+                served.entry(std::ptr::from_ref(route)).or_default().push(one);
+            }
+        }
     }
+    let is_needed = || !(env.world.is_stopped)();
+    for route in written.take_while(|_| is_needed()) {
+        let served = served.get(&std::ptr::from_ref(route)).map_or(&[][..], Vec::as_slice);
+        check_once(env, route, served, findings);
+    }
+    drop(served);
     let mut routes = assigned.map(|assigned| {
         let mut routes = Vec::new();
-        for (one, others) in assigned {
+        for (one, others) in assigned.into_iter().take_while(|_| is_needed()) {
             let id = RouteId(routes.len() as u16);
             let usual = lower(env, &one, id, findings);
             let mut instead = Vec::new();
@@ -225,16 +236,9 @@ fn serve_unnamed(
     Some(route_of(operation, RouteKind::Refuse(refusal), Verdict::Not, env.origin(word.span)))
 }
 
-/// Reports errors that concern both directions of a route, so that they are reported once.
-fn check_once(
-    env: &RouteEnv<'_>,
-    route: &RouteDecl,
-    assigned: &[Vec<AssignedRoutes<'_>>; 2],
-    findings: &mut Findings,
-) {
-    let of_route = |one: &&Assigned<'_>| one.route.is_some_and(|known| std::ptr::eq(known, route));
-    let all = assigned.iter().flatten().flat_map(|(one, others)| std::iter::once(one).chain(others));
-    let served: Vec<&Assigned<'_>> = all.filter(of_route).collect();
+/// Reports errors that concern both directions of a route, so that they are reported once. `served`
+/// are the directions that it serves.
+fn check_once(env: &RouteEnv<'_>, route: &RouteDecl, served: &[&Assigned<'_>], findings: &mut Findings) {
     let (notes, own) = match route {
         RouteDecl::Pair(pair) => (&pair.notes, pair.sides.front.map(|front| front.side)),
         RouteDecl::Serve(serve) => (&serve.notes, Some(serve.side.side)),

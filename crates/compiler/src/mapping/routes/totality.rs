@@ -28,14 +28,15 @@ pub(super) type AssignedRoutes<'a> = (Assigned<'a>, Vec<Assigned<'a>>);
 pub(super) fn assign<'a>(
     program: &'a ProgramDecl,
     contracts: &'a [Contract; 2],
+    is_stopped: &dyn Fn() -> bool,
     findings: &mut Findings,
 ) -> [Vec<AssignedRoutes<'a>>; 2] {
     let mut assigned: [HashMap<*const Operation, (Assigned<'a>, Span)>; 2] = [HashMap::new(), HashMap::new()];
-    let mut instead: Vec<Assigned<'a>> = Vec::new();
+    let mut instead: HashMap<*const Operation, Vec<Assigned<'a>>> = HashMap::new();
     // Routes with `if:` are alternatives to the regular one, so they do not count as duplicates.
     let mut take = |one: Assigned<'a>, span: Span, findings: &mut Findings| {
         if one.route.is_some_and(|route| route.only_if().is_some()) {
-            instead.push(one);
+            instead.entry(one.operation).or_default().push(one);
             return;
         }
         let routes = &mut assigned[one.serves];
@@ -49,7 +50,7 @@ pub(super) fn assign<'a>(
             routes.insert(one.operation, (one, span));
         }
     };
-    for route in &program.routes {
+    for route in program.routes.iter().take_while(|_| !is_stopped()) {
         match route {
             RouteDecl::Pair(pair) => {
                 if let Some(front) = pair.sides.front.filter(|front| !program.manifest.serves[front.side]) {
@@ -83,8 +84,7 @@ pub(super) fn assign<'a>(
     let mut in_order = [Vec::new(), Vec::new()];
     for (side, routes) in assigned.iter().enumerate() {
         for operation in &contracts[side].operations {
-            let same = |other: &&Assigned<'a>| std::ptr::eq(other.operation, operation);
-            let others: Vec<_> = instead.iter().filter(same).copied().collect();
+            let others = instead.remove(&std::ptr::from_ref(operation)).unwrap_or_default();
             let usual = match routes.get(&std::ptr::from_ref(operation)) {
                 Some((one, _)) => *one,
                 // Clients do not use this side, so its operations need no route.
