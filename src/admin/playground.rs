@@ -165,6 +165,7 @@ impl From<TryError> for AdminResponse {
             TryError::Findings(_) => (StatusCode::UNPROCESSABLE_ENTITY, "findings"),
             TryError::NoSuchFile(_) => (StatusCode::NOT_FOUND, "file"),
             TryError::Request(_) => (StatusCode::BAD_REQUEST, "request"),
+            TryError::CompileTime(_) => (StatusCode::UNPROCESSABLE_ENTITY, "time"),
             TryError::Interrupted => (StatusCode::SERVICE_UNAVAILABLE, "interrupted"),
         };
         AdminResponse::json(status, &json!({ "error": error.to_string(), "kind": kind }))

@@ -5,9 +5,13 @@ use serde_json::Value;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 use switchback_compiler::diagnostic::{Code, FileId};
 use switchback_compiler::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackFile, PackSource};
 use switchback_compiler::mapping::{Compiled, Compiler};
+
+/// Longest compilation. An editor is answered without its result after that.
+pub(super) const COMPILE_TIME_MAX: Duration = Duration::from_secs(10);
 
 /// An open file.
 #[derive(Debug)]
@@ -166,10 +170,18 @@ impl Workspace {
 
     /// Returns the result for the present texts of a pack.
     pub(super) fn compile(&mut self, root: &Path) -> Option<&Compiled> {
+        self.compile_until(root, &|| false)
+    }
+
+    /// Like [`Workspace::compile`]. Returns `None` if `is_stopped` returns true first, or after
+    /// [`COMPILE_TIME_MAX`].
+    pub(super) fn compile_until(&mut self, root: &Path, is_stopped: &dyn Fn() -> bool) -> Option<&Compiled> {
         if self.packs.get(root)?.is_stale {
             let source = self.source(root);
             let pack = self.packs.get_mut(root)?;
-            let compiled = pack.compiler.compile(&source);
+            let until = Instant::now() + COMPILE_TIME_MAX;
+            let is_stopped = || is_stopped() || Instant::now() >= until;
+            let compiled = pack.compiler.compile_until(&source, &is_stopped)?;
             pack.is_stale = false;
             let is_whole = is_whole(&compiled);
             let before = pack.current.replace(compiled);
@@ -199,7 +211,9 @@ impl Workspace {
         let mut files: BTreeMap<String, Arc<[u8]>> = self.source(root).files().iter().cloned().collect();
         files.extend(texts.iter().map(|(name, text)| (name.clone(), text.as_bytes().into())));
         let files: Vec<PackFile> = files.into_iter().collect();
-        Some(self.packs.get_mut(root)?.compiler.compile(&PackSource::from_files(files)))
+        let until = Instant::now() + COMPILE_TIME_MAX;
+        let is_stopped = || Instant::now() >= until;
+        self.packs.get_mut(root)?.compiler.compile_until(&PackSource::from_files(files), &is_stopped)
     }
 }
 

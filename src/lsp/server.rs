@@ -1,12 +1,13 @@
 //! The message loop: requests are answered in order, and findings are published once no message
 //! waits, so that fast typing compiles once.
 
-use super::pack::{Cursor, Workspace};
+use super::pack::{COMPILE_TIME_MAX, Cursor, Workspace};
 use super::text::ColumnUnit;
 use super::{complete, names};
 use lsp_server::{Connection, ErrorCode, Message, Notification, Request, Response};
 use serde_json::{Value, json};
-use std::collections::BTreeMap;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, VecDeque};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use switchback_compiler::diagnostic::{Finding, Severity, Sources, Span};
@@ -21,7 +22,7 @@ pub fn run() -> Result<(), Box<dyn Error + Send + Sync>> {
     let (id, parameters) = connection.initialize_start()?;
     let encoding = ColumnUnit::negotiate(&parameters);
     connection.initialize_finish(id, capabilities(encoding))?;
-    let mut server = Server { workspace: Workspace::default(), encoding };
+    let mut server = Server { workspace: Workspace::default(), encoding, waiting: RefCell::default() };
     server.serve(&connection)?;
     // The writer ends once no sender is left.
     drop(connection);
@@ -48,18 +49,21 @@ fn capabilities(encoding: ColumnUnit) -> Value {
 struct Server {
     workspace: Workspace,
     encoding: ColumnUnit,
+    /// Messages that arrived during a compilation.
+    waiting: RefCell<VecDeque<Message>>,
 }
 
 impl Server {
     fn serve(&mut self, connection: &Connection) -> Result<(), Box<dyn Error + Send + Sync>> {
         loop {
-            let message = match connection.receiver.try_recv() {
-                Ok(message) => message,
-                Err(_) => {
-                    self.publish(connection)?;
+            let next = self.waiting.get_mut().pop_front();
+            let message = match next.or_else(|| connection.receiver.try_recv().ok()) {
+                Some(message) => message,
+                None if self.publish(connection)? => {
                     let Ok(message) = connection.receiver.recv() else { return Ok(()) };
                     message
                 }
+                None => continue,
             };
             match message {
                 Message::Request(request) => {
@@ -140,8 +144,14 @@ impl Server {
         }
     }
 
-    /// Publishes the findings of all packs. A file without findings any more gets an empty list.
-    fn publish(&mut self, connection: &Connection) -> Result<(), Box<dyn Error + Send + Sync>> {
+    /// Publishes the findings of all packs, and returns whether it is done: a message ends the
+    /// compilation, because it may be a change. A file without findings any more gets an empty list.
+    fn publish(&mut self, connection: &Connection) -> Result<bool, Box<dyn Error + Send + Sync>> {
+        let waiting = &self.waiting;
+        let is_superseded = || {
+            waiting.borrow_mut().extend(connection.receiver.try_recv());
+            !waiting.borrow().is_empty()
+        };
         let roots: Vec<PathBuf> = self.workspace.unpublished();
         for root in roots {
             let mut by_file: BTreeMap<PathBuf, Vec<Value>> = BTreeMap::new();
@@ -149,7 +159,23 @@ impl Server {
                 // The URIs depend on the open files, which a compilation does not change.
                 let uris = self.workspace.uris();
                 let uri = |path: &Path| uris.get(path).cloned().unwrap_or_else(|| super::text::uri_of(path));
-                let Some(compiled) = self.workspace.compile(&root) else { continue };
+                let Some(compiled) = self.workspace.compile_until(&root, &is_superseded) else {
+                    if is_superseded() {
+                        return Ok(false);
+                    }
+                    // Not again before the next change. The findings in the editor stay.
+                    let files = self.workspace.replace_published(&root, Vec::new());
+                    self.workspace.replace_published(&root, files);
+                    let seconds = COMPILE_TIME_MAX.as_secs();
+                    let text =
+                        format!("{}: not checked, compiling takes more than {seconds} s", root.display());
+                    let message = Notification::new(
+                        "window/showMessage".to_owned(),
+                        json!({"type": 2, "message": text}),
+                    );
+                    connection.sender.send(message.into())?;
+                    continue;
+                };
                 for finding in compiled.findings.in_order() {
                     let path = root.join(compiled.sources.name(finding.span.file));
                     let of_file = |name: &str| uri(&root.join(name));
@@ -173,7 +199,7 @@ impl Server {
                 connection.sender.send(Notification::new(method, parameters).into())?;
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 

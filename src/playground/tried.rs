@@ -7,11 +7,11 @@ use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 use switchback_compiler::contract::{Contract, OpKey, TypeKind};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::mapping::load::PackSource;
-use switchback_compiler::mapping::{compile, kept};
+use switchback_compiler::mapping::{Compiler, kept};
 use switchback_engine::translate::Settings;
 use switchback_gateway::http_client::ServiceAddress;
 use switchback_json::{Limits, Value};
@@ -55,6 +55,9 @@ pub(super) type Changes = BTreeMap<String, String>;
 // Typically the served pack and one edited variant.
 const COMPILED_MAX: usize = 2;
 
+/// Longest compilation of a dry run. Large packs take seconds.
+const COMPILE_TIME_MAX: Duration = Duration::from_secs(30);
+
 /// A compiled pack under test.
 pub(super) struct DryRunPack {
     pub(super) pack: Arc<Pack>,
@@ -77,6 +80,8 @@ pub enum TryError {
     NoSuchFile(String),
     #[error("{0}")]
     Request(String),
+    #[error("the pack takes more than {0} s to compile; make fewer changes at once")]
+    CompileTime(u64),
     #[error("interrupted")]
     Interrupted,
 }
@@ -192,7 +197,12 @@ impl PlaygroundSession {
             return Ok(tried);
         }
         let files = apply_changes(&served.files, &changes)?;
-        let made = spawn_blocking(move || compile_files(files, served)).await;
+        // Dropped with the request, so that a compilation without a request ends.
+        let awaited = Arc::new(());
+        let (alive, until) = (Arc::downgrade(&awaited), Instant::now() + COMPILE_TIME_MAX);
+        let is_stopped = move || alive.strong_count() == 0 || Instant::now() >= until;
+        let made = spawn_blocking(move || compile_files(files, served, &is_stopped)).await;
+        drop(awaited);
         let tried = Arc::new(made.map_err(|_| TryError::Interrupted)??);
         self.keep(changes, &tried);
         Ok(tried)
@@ -285,8 +295,14 @@ fn named_place(contract: &Contract, operation: &str, pattern: &str) -> Option<(S
     found.filter(|(_, place)| rest.is_empty() && !place.is_empty())
 }
 
-fn compile_files(files: PackSource, served: Arc<ServedPack>) -> Result<DryRunPack, TryError> {
-    let compiled = compile(&files);
+/// Compiles a pack, until `is_stopped` returns true.
+fn compile_files(
+    files: PackSource,
+    served: Arc<ServedPack>,
+    is_stopped: &dyn Fn() -> bool,
+) -> Result<DryRunPack, TryError> {
+    let compiled = Compiler::default().compile_until(&files, is_stopped);
+    let compiled = compiled.ok_or(TryError::CompileTime(COMPILE_TIME_MAX.as_secs()))?;
     let (Some(mut pack), Some(contracts)) = (compiled.pack, compiled.contracts) else {
         return Err(TryError::Findings(to_text(&compiled.sources, &compiled.findings, Colour::Never)));
     };

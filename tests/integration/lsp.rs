@@ -37,6 +37,24 @@ fn findings_follow_the_unsaved_text_and_vanish_with_their_cause() {
     assert!(editor.exit().success());
 }
 
+/// A change or a request ends the check of the text before it, and nothing is lost by that.
+#[test]
+fn a_change_supersedes_the_check_of_the_text_before_it() {
+    let (mut editor, text) = start();
+    let slip = edit(&text, "is_email: isEmail", "is_email: isEmial");
+    for text in [&slip, &text, &slip, &text] {
+        editor.set(FILE, text);
+        let words = editor.ask("hover", FILE, position(text, "is_internal", 1));
+        assert!(
+            words["contents"]["value"].as_str().is_some_and(|words| words.contains("isInternal")),
+            "{words}"
+        );
+    }
+    let found = editor.change(FILE, &slip);
+    assert_eq!(messages(&found), ["`isEmial` is not a field of v3 object\ndid you mean `isEmail`?"]);
+    assert!(editor.exit().success());
+}
+
 /// A change of one file may cause findings in another one, which need not be open.
 #[test]
 fn findings_are_published_for_files_that_are_not_open() {
