@@ -26,6 +26,7 @@ mod explain;
 mod expr;
 mod form;
 mod format;
+pub mod function;
 mod head;
 mod json;
 mod location;

@@ -20,6 +20,8 @@ pub struct Facts {
     pub format: Option<String>,
     /// Whether texts are integers in JSON notation.
     pub digits: bool,
+    /// Maximum number of characters of texts; `None` if unbounded.
+    pub length_most: Option<u64>,
     /// Smallest and largest number.
     pub bounds: [Option<i64>; 2],
     /// Constraints on the elements of lists.
@@ -42,7 +44,7 @@ impl Facts {
     }
 
     /// Returns whether numbers are integers within the inclusive bounds.
-    pub(super) fn is_between(&self, least: i64, most: i64) -> bool {
+    pub(crate) fn is_between(&self, least: i64, most: i64) -> bool {
         let [from, to] = self.bounds;
         // A missing bound means that no bound is known, so it cannot prove that the range is sufficient.
         self.integers && from.is_some_and(|from| from >= least) && to.is_some_and(|to| to <= most)

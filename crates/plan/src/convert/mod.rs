@@ -449,6 +449,11 @@ impl Conversion {
         if self.forward { SideId::OLD } else { SideId::NEW }
     }
 
+    /// Returns the description of the values that it accepts, for a message.
+    pub fn expected(&self) -> &'static str {
+        expected(&self.kind, self.forward)
+    }
+
     /// Returns the text to write for an absent source when the enclosing object closes, if any.
     pub fn absent(&self) -> Option<Raw> {
         let null = matches!(self.kind, ConversionKind::AbsentToNull) && self.forward;
@@ -475,8 +480,7 @@ impl Conversion {
             Otherwise::Drop => return Ok(Yield::Nothing),
             Otherwise::Value(value) => out.extend_from_slice(value),
             Otherwise::Error => {
-                let expected = expected(&self.kind, self.forward);
-                return Err(ConvertError { conversion: self.kind.spec().name, expected });
+                return Err(ConvertError { conversion: self.kind.spec().name, expected: self.expected() });
             }
         }
         Ok(Yield::Written)
