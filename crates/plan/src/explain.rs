@@ -749,6 +749,10 @@ fn expr(pack: &Pack, value: &Expr) -> String {
         Expr::Convert { from, conversion } => {
             format!("{} by {}", expr(pack, from), conversion.kind.name())
         }
+        Expr::Apply { from, functions, .. } => {
+            let names = functions.iter().map(|function| function.name()).collect::<Vec<_>>().join(", then ");
+            format!("{} by {names}", expr(pack, from))
+        }
         Expr::Object(_) => "an object".to_owned(),
         Expr::Array(_) => "an array".to_owned(),
         Expr::Text { reason, .. } => format!("the text `{}`", pack.reasons[*reason].name),

@@ -9,9 +9,11 @@
 use super::ReasonId;
 use super::body::ValueOp;
 use super::convert::Conversion;
+use super::function::{ApplyElse, Function};
 use super::json::{Key, Raw};
 use super::location::Location;
 use super::predicate::Predicate;
+use std::sync::Arc;
 
 /// An expression. If it yields no value (its place is absent), its member is omitted.
 #[derive(Clone, Debug)]
@@ -26,6 +28,15 @@ pub enum Expr {
         from: Box<Expr>,
         /// The conversion, in one direction.
         conversion: Conversion,
+    },
+    /// A value after these functions, in order. Null passes unchanged.
+    Apply {
+        /// The value of the first function. If it is absent, so is the result.
+        from: Box<Expr>,
+        /// The functions; at least one.
+        functions: Vec<Arc<dyn Function>>,
+        /// Handling of a value outside the domain of one of them.
+        otherwise: ApplyElse,
     },
     /// An object of these members; members without a value are omitted.
     Object(Vec<(Key, Expr)>),

@@ -327,6 +327,7 @@ impl Reads<'_> {
             Expr::Constant(_) => {}
             Expr::At(place) => self.place(place),
             Expr::Convert { from, conversion: _ } => self.expr(from),
+            Expr::Apply { from, functions: _, otherwise: _ } => self.expr(from),
             Expr::Lookup { value, list, by: _, field: _ } => {
                 self.expr(value);
                 self.place(list);

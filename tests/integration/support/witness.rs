@@ -98,6 +98,7 @@ fn of_expr(expr: &Expr, place: &str, places: &mut BTreeSet<String>) {
         Expr::Shape { op, with, .. } => of_op(op, with, place, places),
         Expr::At(_)
         | Expr::Convert { .. }
+        | Expr::Apply { .. }
         | Expr::Text { .. }
         | Expr::Lines { .. }
         | Expr::Aggregate { .. }

@@ -565,7 +565,7 @@ impl Tree<'_> {
             }
             Expr::Each { give, .. } => node.any_element().merge(self.value(give, &format!("{at}[*]"))),
             Expr::If { .. } | Expr::Lines { .. } | Expr::Aggregate { .. } => {}
-            Expr::Constant(_) | Expr::Convert { .. } | Expr::FirstOf(_) => {}
+            Expr::Constant(_) | Expr::Convert { .. } | Expr::Apply { .. } | Expr::FirstOf(_) => {}
         }
         node
     }

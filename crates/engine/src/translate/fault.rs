@@ -143,7 +143,9 @@ impl Sender {
         match expr {
             Expr::Constant(_) => Sender::Operator,
             Expr::At(location) => Sender::of_path(&location.path, &location.text),
-            Expr::Convert { from, .. } | Expr::Shape { from, .. } => Sender::from_expr(from),
+            Expr::Convert { from, .. } | Expr::Apply { from, .. } | Expr::Shape { from, .. } => {
+                Sender::from_expr(from)
+            }
             Expr::Object(members) => Sender::of_all(members.iter().map(|(_, value)| value)),
             Expr::Array(values) | Expr::FirstOf(values) | Expr::Present(values) => {
                 Sender::of_all(values.iter())

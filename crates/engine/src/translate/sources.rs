@@ -273,7 +273,7 @@ impl Scope<'_> {
         match expr {
             Expr::Constant(_) => push(Vec::new(), How::Constant),
             Expr::At(location) => push(vec![location.text.to_string()], How::Kept),
-            Expr::Convert { from, .. } => push(self.places(from), How::Converted),
+            Expr::Convert { from, .. } | Expr::Apply { from, .. } => push(self.places(from), How::Converted),
             Expr::Text { with, .. } => {
                 push(with.iter().flat_map(|(_, expr)| self.places(expr)).collect(), How::Text);
             }
@@ -360,7 +360,7 @@ impl Scope<'_> {
     fn places_in(&self, expr: &Expr, places: &mut Vec<String>) {
         match expr {
             Expr::At(location) => places.push(location.text.to_string()),
-            Expr::Convert { from, .. } => self.places_in(from, places),
+            Expr::Convert { from, .. } | Expr::Apply { from, .. } => self.places_in(from, places),
             Expr::Object(members) => members.iter().for_each(|(_, expr)| self.places_in(expr, places)),
             Expr::Array(values) | Expr::Present(values) => {
                 values.iter().for_each(|expr| self.places_in(expr, places));

@@ -6,8 +6,10 @@ use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::overlay;
 use super::settings::Settings;
 use super::text::text;
+use std::sync::Arc;
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::convert::{Conversion, Yield};
+use switchback_plan::function::{ApplyElse, Function};
 use switchback_plan::{Aggregate, Decimal, Expr, Key, NullElse, Overlay, Pack, Raw, ValueOp};
 
 /// Everything that an expression can refer to.
@@ -32,6 +34,7 @@ impl Scope<'_> {
                 let value = self.value(from)?;
                 convert(value, conversion, Sender::from_expr(from))
             }
+            Expr::Apply { from, functions, otherwise } => self.apply(from, functions, otherwise),
             Expr::Object(members) => {
                 let mut object = Object::new();
                 for (key, expr) in members {
@@ -124,6 +127,31 @@ impl Scope<'_> {
             given.extend(Scope { context: &context, ..*self }.value(give)?);
         }
         Ok(Some(Value::from(given)))
+    }
+
+    /// Applies functions in order.
+    fn apply(
+        &self,
+        from: &Expr,
+        functions: &[Arc<dyn Function>],
+        otherwise: &ApplyElse,
+    ) -> Result<Option<Value>, Stop> {
+        let Some(mut value) = self.value(from)? else { return Ok(None) };
+        for function in functions {
+            if value.is_null() {
+                break;
+            }
+            value = match (function.apply(value), otherwise) {
+                (Some(result), _) => result,
+                (None, ApplyElse::Absent) => return Ok(None),
+                (None, ApplyElse::Value(raw)) => return Ok(Some(constant(raw))),
+                (None, ApplyElse::Error) => {
+                    let detail = format!("`{}` expects {}", function.name(), function.expected());
+                    return Err(broken(Sender::from_expr(from), &detail));
+                }
+            };
+        }
+        Ok(Some(value))
     }
 
     /// Computes an aggregate over the elements of a list.

@@ -1,8 +1,9 @@
 //! Expressions: literals, paths, objects, arrays, and the `$` forms.
 
+use super::function::{FunctionUse, FunctionUses};
 use super::kinds::{Anything, DespiteType, Element, ListOf, MapOf, Text, kinds};
 use super::section::{Read, section};
-use super::shape::conversion;
+use super::shape::{conversion, otherwise};
 use super::{ConversionUse, PredicateDecl, ShapeUse, Spanned, SyntaxReader, faults};
 use crate::diagnostic::Span;
 use crate::mapping::schema::{Sides, list_of, reference, words};
@@ -30,6 +31,8 @@ pub(crate) enum ExprKind {
         from: Box<ExprDecl>,
         conversion: ConversionUse,
     },
+    /// `{$from: path, to: function, else: …}`
+    Apply(Box<ApplyDecl>),
     /// `{$text: reason, with: {name: expr}}`
     Text {
         reason: Spanned<String>,
@@ -77,6 +80,16 @@ pub(crate) enum ExprKind {
         plain: Vec<ExprDecl>,
         numbered: Vec<ExprDecl>,
     },
+}
+
+/// `{$from: path, to: [function, …], else: …}`
+#[derive(Clone, Debug)]
+pub(crate) struct ApplyDecl {
+    pub from: ExprDecl,
+    /// The functions in order; at least one.
+    pub functions: Vec<FunctionUse>,
+    /// `else: error | drop | <literal>`
+    pub otherwise: Option<Node>,
 }
 
 #[derive(Clone, Debug)]
@@ -158,19 +171,41 @@ impl ExprDecl {
 }
 
 section! {
-    /// `{$from: path, as: conversion, else: …}`
-    ConvertForm is "`$from`" {
+    /// `{$from: path, as: conversion, else: …}`, `{$from: path, to: function, else: …}`
+    ConvertForm is "`$from`", with either_way {
         /// The value that is converted.
         lenient from("$from"): ExprDecl,
-        /// The conversion.
-        lenient conversion("as"): UnreadConversion,
-        /// Fallback for a value outside its domain: `error`, `keep` or a literal.
+        /// A conversion between the sides.
+        optional conversion("as"): UnreadConversion,
+        /// A function, or several in order.
+        optional functions("to"): FunctionUses,
+        /// Fallback for a value outside the domain: `error`, `drop` or a literal; for a conversion also `keep`.
         optional otherwise("else"): Anything,
+        at span: Span,
     }
-    into ExprKind: |form, _, reader| {
-        let conversion = conversion(form.conversion.as_ref(), form.otherwise.as_ref(), reader);
-        Some(ExprKind::Convert { from: Box::new(form.from?), conversion: conversion? })
+    into ExprKind: |form, fields, reader| match (fields.get("as"), fields.get("to")) {
+        (Some(_), None) => {
+            let conversion = conversion(form.conversion.as_ref(), form.otherwise.as_ref(), reader);
+            Some(ExprKind::Convert { from: Box::new(form.from?), conversion: conversion? })
+        }
+        (None, Some(_)) => {
+            let meant = "a literal of another spelling is needed here";
+            let otherwise = form.otherwise.and_then(|node| otherwise(&node, FUNCTION_ELSE, Some(meant), reader));
+            Some(ExprKind::Apply(Box::new(ApplyDecl { from: form.from?, functions: form.functions?, otherwise })))
+        }
+        _ => {
+            reader.findings.push(faults::one_of_keys(form.span, "`$from`", &["as", "to"]));
+            None
+        }
     }
+}
+
+/// The words of an `else:` of functions.
+const FUNCTION_ELSE: &[&str] = &["error", "drop"];
+
+/// Adds to the schema that a value is converted in one way.
+fn either_way(schema: &mut Value) {
+    schema["oneOf"] = json!([{"required": ["as"]}, {"required": ["to"]}]);
 }
 
 kinds! {

@@ -16,6 +16,7 @@ mod example;
 mod expr;
 mod faults;
 mod fragment;
+mod function;
 mod kinds;
 mod manifest;
 mod notes;
@@ -31,6 +32,7 @@ pub(crate) use event::*;
 pub(crate) use example::*;
 pub(crate) use expr::*;
 pub(crate) use fragment::*;
+pub(crate) use function::FunctionUse;
 pub(crate) use manifest::*;
 pub(crate) use notes::*;
 pub(crate) use paging::*;
@@ -286,6 +288,7 @@ pub(super) fn definitions(sides: Sides<'_>) -> Value {
         "shapeInPlace": ShapeLines::definition(sides),
         "shapeUse": ShapeUse::definition(),
         "conversion": ConversionUse::definition(),
+        "function": function::definition(),
         "pair": PairDecl::definition(sides),
         "serve": ServeDecl::definition(sides),
         "paging": PagedRoute::definition(sides),

@@ -10,7 +10,7 @@ use crate::mapping::lens::SINGLE_IN_ARRAY;
 use crate::mapping::schema::{Sides, anything, by_side, map_of, place, reference, text, words};
 use crate::yaml::{Key, KeyEntry, Keys, Kind, Node, TextStyle, described};
 use serde_json::{Map, Value, json};
-use switchback_plan::convert::{Arguments, SPECS};
+use switchback_plan::convert::{Arguments, SPECS, Spec};
 use switchback_plan::{PerSide, SideId};
 
 /// Keyword that applies a conversion to each element of a list.
@@ -277,7 +277,7 @@ pub(crate) struct ConversionUse {
 
 /// Reads an `else:` with its keywords. If `meant` is given, warns about keywords in quotes; `meant`
 /// describes how to write the text itself.
-fn otherwise(
+pub(super) fn otherwise(
     node: &Node,
     words: &[&str],
     meant: Option<&str>,
@@ -342,25 +342,10 @@ pub(in crate::mapping) const PAIRS: Keys =
 
 impl ConversionUse {
     pub(in crate::mapping) fn definition() -> Value {
-        let one_key = |name: &str, schema: Value| json!({"type": "object", "additionalProperties": false, "required": [name], "properties": {name: schema}});
         let plain = SPECS.iter().filter(|spec| matches!(spec.arguments, Arguments::None));
         let plain = plain.map(|spec| spec.name).chain([SINGLE_IN_ARRAY]);
         let mut forms = vec![words(&plain.collect::<Vec<_>>())];
-        for spec in SPECS {
-            let schema = match spec.arguments {
-                Arguments::None => continue,
-                Arguments::Table => map_of(&cells()),
-                Arguments::Pairs => super::section::object(&PAIRS, |properties| {
-                    let key = described(text(), &["Member of an entry that holds the key."]);
-                    let value = described(text(), &["Member of an entry that holds the value."]);
-                    properties.extend([("key".to_owned(), key), ("value".to_owned(), value)]);
-                }),
-                Arguments::Own { schema, .. } => {
-                    serde_json::from_str(schema).expect("a conversion's schema is JSON, which a test reads")
-                }
-            };
-            forms.push(one_key(spec.name, described(schema, &[spec.about])));
-        }
+        forms.extend(with_arguments(SPECS.iter().copied()));
         // Lists and `each` contain single conversions only, so build them before they join the forms.
         let several = json!({"type": "array", "minItems": 2, "items": {"anyOf": forms.clone()}});
         let each = described(json!({"anyOf": forms.clone()}), &["For each element of a list."]);
@@ -368,6 +353,32 @@ impl ConversionUse {
         forms.push(one_key(EACH_ELEMENT, each));
         json!({"anyOf": forms})
     }
+}
+
+/// Returns the schema of a map with this key.
+pub(super) fn one_key(name: &str, schema: Value) -> Value {
+    json!({"type": "object", "additionalProperties": false, "required": [name], "properties": {name: schema}})
+}
+
+/// Returns the schemas of conversions with arguments.
+pub(super) fn with_arguments(specs: impl Iterator<Item = &'static Spec>) -> Vec<Value> {
+    let mut forms = Vec::new();
+    for spec in specs {
+        let schema = match spec.arguments {
+            Arguments::None => continue,
+            Arguments::Table => map_of(&cells()),
+            Arguments::Pairs => super::section::object(&PAIRS, |properties| {
+                let key = described(text(), &["Member of an entry that holds the key."]);
+                let value = described(text(), &["Member of an entry that holds the value."]);
+                properties.extend([("key".to_owned(), key), ("value".to_owned(), value)]);
+            }),
+            Arguments::Own { schema, .. } => {
+                serde_json::from_str(schema).expect("a conversion's schema is JSON, which a test reads")
+            }
+        };
+        forms.push(one_key(spec.name, described(schema, &[spec.about])));
+    }
+    forms
 }
 
 /// Returns the schema of a value of a table, or of a list of values, of which the first is written.

@@ -364,6 +364,7 @@ impl<'b> LensBuilder<'b, '_> {
             to: self.way.to().to_owned(),
             ty: read.ty.to_string(),
             wrote: None,
+            is_function: false,
         });
     }
 

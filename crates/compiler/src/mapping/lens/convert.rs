@@ -87,7 +87,7 @@ pub(crate) fn parse_conversion(
 }
 
 /// Compiles a conversion by its name and arguments.
-fn kind(
+pub(crate) fn kind(
     used: &ConversionUse,
     types: [Option<TypeIn<'_>>; 2],
     world: &LensEnv<'_>,
@@ -200,7 +200,7 @@ pub(super) fn for_side<'n>(node: &'n Node, side: usize, world: &LensEnv<'_>) -> 
     }
 }
 
-pub(super) fn otherwise(node: &Node) -> Otherwise {
+pub(crate) fn otherwise(node: &Node) -> Otherwise {
     match &node.kind {
         yaml::Kind::String(word, TextStyle::Plain) if word == "error" => Otherwise::Error,
         yaml::Kind::String(word, TextStyle::Plain) if word == "keep" => Otherwise::Keep,

@@ -6,7 +6,7 @@ use switchback_plan::{Kinds, Raw};
 
 /// Returns the facts of a type. Alternatives differ in kind, so each contributes the facts about
 /// its kind.
-pub(super) fn facts_of(ty: TypeIn<'_>) -> Facts {
+pub(in crate::mapping) fn facts_of(ty: TypeIn<'_>) -> Facts {
     let mut facts = Facts { kinds: kinds_of(ty), ..Facts::default() };
     add(ty, &mut facts);
     facts.values = closed_values(ty).map(|values| values.into_iter().map(Raw::from).collect());
@@ -31,7 +31,10 @@ fn add_scalar(scalar: &Scalar, facts: &mut Facts) {
             let bound = |text: &Option<String>| text.as_ref().and_then(|text| text.parse().ok());
             facts.bounds = [bound(&scalar.limits.minimum), bound(&scalar.limits.maximum)];
         }
-        ScalarKind::String => facts.digits = scalar.limits.patterns.iter().any(|pattern| is_digits(pattern)),
+        ScalarKind::String => {
+            facts.digits = scalar.limits.patterns.iter().any(|pattern| is_digits(pattern));
+            facts.length_most = scalar.limits.max_length;
+        }
         ScalarKind::Boolean => {}
     }
 }

@@ -413,9 +413,12 @@ pub(super) fn partial(partial: &Partial) -> Finding {
     let message = format!(
         "`{name}` does not take every {ty} that {from} may have, and nothing says what {to} gets then"
     );
-    let help = format!(
-        "add `else:` with a value, `keep`, `drop` or `error`; or say it for one side, `else: {{{to}: …}}`"
-    );
+    let help = match partial.is_function {
+        true => "add `else:` with a value, `drop` or `error`".to_owned(),
+        false => format!(
+            "add `else:` with a value, `keep`, `drop` or `error`; or say it for one side, `else: {{{to}: …}}`"
+        ),
+    };
     match &partial.wrote {
         None => Finding::warning(Code::PartialConversion, *span, message).help(help),
         Some(write) => Finding::error(Code::PartialConversion, *span, message)

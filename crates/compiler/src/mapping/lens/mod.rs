@@ -17,10 +17,10 @@ mod presence;
 
 pub(super) use convert::{
     Lost, ParsedConversion as ReadConversion, ReadyConversion, SINGLE_IN_ARRAY, check as check_conversion,
-    exceeding, is_partial, parse_conversion as read_conversion,
+    exceeding, is_partial, kind as build_conversion, otherwise, parse_conversion as read_conversion,
 };
 
-pub(super) use facts::kinds_of;
+pub(super) use facts::{facts_of, kinds_of};
 pub(super) use fields::field_type;
 pub(super) use loss::lost;
 
@@ -74,6 +74,8 @@ pub(crate) struct Partial {
     pub ty: String,
     /// An earlier write of the route.
     pub wrote: Option<String>,
+    /// Whether it is a function.
+    pub is_function: bool,
 }
 
 /// Describes a type of a contract with its fields.

@@ -128,6 +128,7 @@ impl RouteCheck<'_, '_> {
             ExprKind::Object(entries) => self.object(entries, span, scope),
             ExprKind::Array(items) => self.array(items, span, scope),
             ExprKind::Convert { from, conversion } => self.convert(from, conversion, span, scope),
+            ExprKind::Apply(apply) => self.apply(apply, span, scope),
             ExprKind::Text { reason, with } => self.text(reason, with, span, scope),
             ExprKind::Shape(shape) => self.shape(shape, false, scope),
             ExprKind::Aggregate { what, list } => self.aggregate(*what, list, scope),
@@ -378,7 +379,7 @@ impl RouteCheck<'_, '_> {
         let wanted = scope.wanted;
         let to = match (&from.kind, scope.makes) {
             (_, false) => scope.target_side(),
-            (ExprKind::Convert { .. }, true) => made.held.side,
+            (ExprKind::Convert { .. } | ExprKind::Apply(_), true) => made.held.side,
             (_, true) => made.held.side.other(),
         };
         let ReadyConversion { kind, elses, each } = match read {
@@ -797,7 +798,7 @@ fn object_of(ty: TypeIn<'_>) -> Result<Option<&Object>, ()> {
 
 /// Returns whether each kind in `these` is in `those`. Null and untyped values (all kinds) are
 /// always accepted.
-fn is_subset(these: Kinds, those: Kinds) -> bool {
+pub(super) fn is_subset(these: Kinds, those: Kinds) -> bool {
     let all = kinds_of(&JsonKind::ALL);
     let kinds = [Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];
     Kinds { null: false, ..these } == all
@@ -838,9 +839,9 @@ fn entry(key: &str, value: &str, written: &ConversionUse, span: Span) -> Type {
     context::object(fields, Additional::Closed, span)
 }
 
-const NUMBER: Kinds = Kinds::from_kinds(&[Kind::Number]);
+pub(super) const NUMBER: Kinds = Kinds::from_kinds(&[Kind::Number]);
 
-fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
+pub(super) fn type_of_kinds(kinds: Kinds, span: Span) -> Type {
     match (kinds.string, kinds.number, kinds.boolean, kinds.array || kinds.object) {
         (true, false, false, false) => scalar(ScalarKind::String, span),
         (false, true, false, false) => scalar(ScalarKind::Number, span),

@@ -15,6 +15,7 @@
 //!
 //! `lens` compiles shapes.
 
+mod apply;
 mod archives;
 mod calls;
 mod conditions;

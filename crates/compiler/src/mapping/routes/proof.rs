@@ -287,6 +287,7 @@ pub(super) fn children(expr: &plan::Expr) -> Vec<&plan::Expr> {
     match expr {
         Expr::Constant(_) | Expr::At(_) => Vec::new(),
         Expr::Convert { from, .. }
+        | Expr::Apply { from, .. }
         | Expr::Aggregate { list: from, .. }
         | Expr::Lookup { value: from, .. } => vec![from],
         Expr::Object(members) => members.iter().map(|(_, expr)| expr).collect(),

@@ -190,6 +190,7 @@ impl<'g, 'a> RouteCheck<'g, 'a> {
             to: self.env.side_name(to).to_owned(),
             ty: ty.to_string(),
             wrote: None,
+            is_function: false,
         };
         self.env.lenses.use_partial(&partial, wrote);
     }

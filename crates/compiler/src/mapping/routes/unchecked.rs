@@ -90,10 +90,21 @@ fn members_read(op: &ValueOp) -> Option<Vec<String>> {
 /// counts as a check.
 fn verbatim(expr: &plan::Expr, see: &mut dyn FnMut(&Location)) {
     use plan::Expr;
-    use plan::convert::Otherwise;
+    use plan::convert::{Facts, Otherwise};
+    use plan::function::{ApplyElse, Gives};
     match expr {
         Expr::Convert { conversion, .. } if matches!(conversion.otherwise, Otherwise::Error) => {}
-        Expr::Convert { .. } | Expr::FirstOf(_) | Expr::Present(_) | Expr::Array(_) | Expr::If { .. } => {
+        // A function checks its source as well, unless its result contains values of the source.
+        Expr::Apply { functions, otherwise: ApplyElse::Error, .. }
+            if functions.iter().all(|function| {
+                matches!(function.gives(&Facts::default()), Gives::Kinds { .. } | Gives::Texts)
+            }) => {}
+        Expr::Convert { .. }
+        | Expr::Apply { .. }
+        | Expr::FirstOf(_)
+        | Expr::Present(_)
+        | Expr::Array(_)
+        | Expr::If { .. } => {
             children(expr).into_iter().for_each(|expr| verbatim(expr, &mut *see));
         }
         // Lines and texts are checked where they are compiled. An aggregate is a number, or an

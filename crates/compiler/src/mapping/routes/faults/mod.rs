@@ -1,6 +1,7 @@
 //! Findings about routes: the expectation, and how to fix the error.
 
 mod archives;
+mod functions;
 mod headers;
 mod paging;
 mod paths;
@@ -11,6 +12,7 @@ mod tables;
 mod values;
 
 pub(super) use archives::*;
+pub(super) use functions::*;
 pub(super) use headers::*;
 pub(super) use paging::*;
 pub(super) use paths::*;

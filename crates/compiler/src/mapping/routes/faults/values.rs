@@ -102,7 +102,7 @@ impl ConversionSite<'_> {
     }
 }
 
-fn kinds_in_words(kinds: Kinds) -> String {
+pub(super) fn kinds_in_words(kinds: Kinds) -> String {
     let known = [
         (kinds.boolean, "a boolean"),
         (kinds.number, "a number"),
