@@ -10,6 +10,7 @@
 //! documentation and tests. Only a conversion that ops or the checker treat specially needs its own
 //! variant of [`ConversionKind`].
 
+mod base64;
 mod csv;
 mod date;
 mod empty_is_array;
@@ -324,9 +325,12 @@ pub const SPECS: &[&Spec] = &[
     &pairs::SPEC,
     &date::SPEC,
     &scale::SPEC,
-    &split::SPEC,
+    &split::SPLIT,
+    &split::JOIN,
     &template::PREFIX,
     &template::TEMPLATE,
+    &base64::ENCODE,
+    &base64::DECODE,
     &fold::LOWER_CASE,
     &fold::DIGITS,
 ];

@@ -433,6 +433,7 @@ fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -
     // Integers are assumed to fit 64 bits.
     let kept_to: &[&str] = match conversion.kind.spec().name {
         "date" => &["date", "date-time", "time"],
+        "text_to_base64" | "base64_to_text" => &["byte"],
         _ => &["int64"],
     };
     let format = scalar.format.clone().filter(|format| !kept_to.contains(&&**format));
