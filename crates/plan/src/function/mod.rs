@@ -11,6 +11,7 @@
 //! tests.
 
 mod converted;
+mod digest;
 mod join;
 mod pattern;
 
@@ -125,6 +126,8 @@ pub const FUNCTIONS: &[&FunctionSpec] = &[
     &join::SPEC,
     &pattern::MATCH,
     &pattern::REPLACE,
+    &digest::MD5,
+    &digest::SHA256,
 ];
 
 impl FunctionSpec {
