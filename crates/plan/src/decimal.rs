@@ -1,5 +1,20 @@
-//! Exact decimal arithmetic on digits and a power of ten. Operations never round; they return
-//! `None` if the result is not exact or too long.
+//! Decimal arithmetic on digits and a power of ten. Only operations with a [`Rounding`] round; the
+//! others return `None` if the result is not exact or too long.
+
+use std::cmp::Ordering;
+
+/// The way in which a number is rounded.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Rounding {
+    /// To the nearest number; halves away from zero.
+    HalfUp,
+    /// To the nearest number; halves to the one with an even last digit.
+    HalfEven,
+    /// Towards zero.
+    Down,
+    /// Away from zero.
+    Up,
+}
 
 /// `digits * 10^exponent`, normalized: `digits` has no trailing zero.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -45,6 +60,54 @@ impl Decimal {
             number.digits.checked_mul(10i128.checked_pow(places)?)
         };
         Some(Decimal { digits: aligned(self)?.checked_add(aligned(other)?)?, exponent }.least())
+    }
+
+    /// Returns whether the number is zero.
+    pub fn is_zero(self) -> bool {
+        self.digits == 0
+    }
+
+    /// Returns the exact difference, or `None` if it is too long.
+    pub fn minus(self, other: Decimal) -> Option<Decimal> {
+        // A parsed number has at most 30 digits, so it has an opposite.
+        self.plus(Decimal { digits: other.digits.checked_neg()?, ..other })
+    }
+
+    /// Rounds to this number of decimal places.
+    pub fn rounded(self, places: i32, mode: Rounding) -> Option<Decimal> {
+        self.quotient(Decimal::from(1), places, mode)
+    }
+
+    /// Returns the quotient, rounded to this number of decimal places, or `None` if it is too long
+    /// or `other` is zero.
+    pub fn quotient(self, other: Decimal, places: i32, mode: Rounding) -> Option<Decimal> {
+        if other.is_zero() {
+            return None;
+        }
+        // The quotient in units of its last place.
+        let exponent = self.exponent.checked_sub(other.exponent)?.checked_add(places)?;
+        let power = |exponent: i32| 10i128.checked_pow(u32::try_from(exponent).ok()?);
+        let (dividend, divisor) = match exponent {
+            0.. => (self.digits.checked_mul(power(exponent)?)?, other.digits),
+            _ => match power(-exponent).and_then(|power| other.digits.checked_mul(power)) {
+                Some(divisor) => (self.digits, divisor),
+                // The quotient is less than half a unit, as `digits` is far from the limits of `i128`.
+                None if self.digits == 0 => (0, 1),
+                None => (self.digits.signum() * other.digits.signum(), 3),
+            },
+        };
+        let (whole, rest) = (dividend.checked_div(divisor)?, dividend.checked_rem(divisor)?);
+        let distance = rest.unsigned_abs();
+        let is_away = match (mode, distance.cmp(&(divisor.unsigned_abs() - distance))) {
+            (_, _) if distance == 0 => false,
+            (Rounding::Up, _) => true,
+            (Rounding::Down, _) | (_, Ordering::Less) => false,
+            (_, Ordering::Greater) | (Rounding::HalfUp, Ordering::Equal) => true,
+            (Rounding::HalfEven, Ordering::Equal) => whole % 2 != 0,
+        };
+        let sign = if (dividend < 0) == (divisor < 0) { 1 } else { -1 };
+        let digits = if is_away { whole.checked_add(sign)? } else { whole };
+        Some(Decimal { digits, exponent: -places }.least())
     }
 
     /// Parses a JSON number. Returns `None` if the text is not a number, or too long.

@@ -10,6 +10,7 @@
 //! [`FUNCTIONS`]. The compiler derives the schema, checks and messages from them; the examples are
 //! tests.
 
+mod arithmetic;
 mod converted;
 mod digest;
 mod join;
@@ -128,6 +129,11 @@ pub const FUNCTIONS: &[&FunctionSpec] = &[
     &pattern::REPLACE,
     &digest::MD5,
     &digest::SHA256,
+    &arithmetic::SUM,
+    &arithmetic::DIFFERENCE,
+    &arithmetic::PRODUCT,
+    &arithmetic::QUOTIENT,
+    &arithmetic::ROUND,
 ];
 
 impl FunctionSpec {
@@ -151,6 +157,7 @@ pub use converted::converted;
 const TEXT_MAX: usize = 1 << 20;
 
 const TEXT: Kinds = Kinds::from_kinds(&[Kind::String]);
+const NUMBER: Kinds = Kinds::from_kinds(&[Kind::Number]);
 const LIST: Kinds = Kinds::from_kinds(&[Kind::Array]);
 const SCALARS: Kinds = Kinds::from_kinds(&[Kind::Bool, Kind::Number, Kind::String]);
 
