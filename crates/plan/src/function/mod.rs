@@ -11,10 +11,12 @@
 //! tests.
 
 mod arithmetic;
+mod chunks;
 mod converted;
 mod digest;
 mod join;
 mod pattern;
+mod sort;
 
 use crate::convert::{ArgumentError, Facts, Given, Spec};
 use crate::{Key, Kinds, Raw};
@@ -134,6 +136,8 @@ pub const FUNCTIONS: &[&FunctionSpec] = &[
     &arithmetic::PRODUCT,
     &arithmetic::QUOTIENT,
     &arithmetic::ROUND,
+    &sort::SPEC,
+    &chunks::SPEC,
 ];
 
 impl FunctionSpec {
