@@ -176,6 +176,23 @@ impl Decimal {
         Some(format!("{sign}{}{}", String::from_utf8(product).ok()?, "0".repeat(zeros)))
     }
 
+    /// Multiplies a number of any length without an exponent exactly. Returns `None` unless `self`
+    /// is a positive integer.
+    pub fn times_long(self, number: &[u8]) -> Option<String> {
+        let Some(point) = number.iter().position(|byte| *byte == b'.') else {
+            return self.times_integer(number);
+        };
+        // The product of the digits, with the point at its place from the end.
+        let (whole, fraction) = (&number[..point], &number[point + 1..]);
+        let product = self.times_integer(&[whole, fraction].concat())?;
+        let (sign, digits) = product.strip_prefix('-').map_or(("", product.as_str()), |digits| ("-", digits));
+        let padded = format!("{:0>width$}", digits.trim_start_matches('0'), width = fraction.len() + 1);
+        let (whole, fraction) = padded.split_at(padded.len() - fraction.len());
+        let fraction = fraction.trim_end_matches('0');
+        let point = if fraction.is_empty() { "" } else { "." };
+        Some(format!("{sign}{whole}{point}{fraction}"))
+    }
+
     /// Divides an integer of any length by this power of ten exactly. Returns `None` if `self` is
     /// not a power of ten of at least 1, or `integer` has a fraction or an exponent.
     pub fn divide_integer(self, integer: &[u8]) -> Option<String> {
@@ -250,6 +267,9 @@ mod tests {
         assert_eq!(by("0.5").times_integer(b"2"), None);
         assert_eq!(by("7").times_integer(b"1.5"), None);
         assert_eq!(by("100").divide_integer(nines.as_bytes()), Some(format!("{}.99", "9".repeat(38))));
+        assert_eq!(by("100").times_long(format!("-{nines}.995").as_bytes()), Some(format!("-{nines}99.5")));
+        assert_eq!(by("1000").times_long(b"0.0050").as_deref(), Some("5"));
+        assert_eq!(by("10").times_long(b"0.0050").as_deref(), Some("0.05"));
         assert_eq!(by("100").divide_integer(b"-5").as_deref(), Some("-0.05"));
         assert_eq!(by("100").divide_integer(b"500").as_deref(), Some("5"));
         assert_eq!(by("60").divide_integer(b"120"), None);

@@ -65,10 +65,13 @@ fn parse(given: &Given<'_>) -> Result<ConversionKind, ArgumentError> {
 }
 
 impl Scale {
-    /// Scales an integer with too many digits for [`Decimal`].
+    /// Scales a number with too many digits for [`Decimal`]: an integer, or what one was divided to.
     fn long(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield> {
+        if self.integers[usize::from(!forward)] && json.contains(&b'.') {
+            return None;
+        }
         let scaled = match forward {
-            true => self.factor.times_integer(json)?,
+            true => self.factor.times_long(json)?,
             false => self.factor.divide_integer(json)?,
         };
         // A contract with `type: integer` on the receiving side would reject the fraction, so the value

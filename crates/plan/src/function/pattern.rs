@@ -30,7 +30,7 @@ pub(super) const MATCH: FunctionSpec = FunctionSpec {
     build: |given| {
         let Some(text) = given.arguments.as_str() else { return Err("it takes a pattern".into()) };
         let pattern = pattern(&text)?;
-        // With two groups, it would be unclear which one is the result.
+        // With a second group, it would be unclear which one is the result.
         if pattern.captures_len() > 2 {
             return Err("it has more than one group: write the others as `(?:…)`".into());
         }
@@ -51,7 +51,7 @@ pub(super) const REPLACE: FunctionSpec = FunctionSpec {
         such_as: r"{replace: {pattern: '<[^>]*>', by: ''}}",
         schema: r#"{"type": "object", "additionalProperties": false, "required": ["pattern", "by"], "properties": {
             "pattern": {"type": "string", "minLength": 1, "maxLength": 500, "description": "A regular expression."},
-            "by": {"type": "string", "description": "The text instead. `$1` and `${name}` are groups of the match, `$$` is a dollar sign."}}}"#,
+            "by": {"type": "string", "description": "The text instead. `$1` or `${name}` is a group of the match, `$$` is a dollar sign."}}}"#,
     }),
     build: |given| {
         let text = |name: &str| given.arguments.get(name).and_then(Value::as_str);
@@ -103,7 +103,7 @@ fn pattern(text: &str) -> Result<Regex, ArgumentError> {
     })
 }
 
-/// Checks that a replacement refers to groups of the pattern. Others would be replaced by nothing.
+/// Checks that each group in a replacement is one of the pattern. Others would be replaced by nothing.
 fn check_groups(pattern: &Regex, by: &str) -> Result<(), ArgumentError> {
     let mut rest = by;
     while let Some(at) = rest.find('$') {

@@ -135,7 +135,7 @@ enum Rank {
     Nothing,
     Bool(bool),
     Number(Magnitude),
-    Instant(i64, u32),
+    Timestamp(i64, u32),
     Text(String),
     /// A list or an object; their order is kept.
     Other,
@@ -149,7 +149,7 @@ fn rank(value: Option<&Value>) -> Rank {
         Some(Value::String(text)) => {
             let text = text.decode();
             match instant(&text) {
-                Some((seconds, nanos)) => Rank::Instant(seconds, nanos),
+                Some((seconds, nanos)) => Rank::Timestamp(seconds, nanos),
                 None => Rank::Text(text.into_owned()),
             }
         }

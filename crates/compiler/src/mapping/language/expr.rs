@@ -179,7 +179,8 @@ section! {
         optional conversion("as"): UnreadConversion,
         /// A function, or several in order.
         optional functions("to"): FunctionUses,
-        /// Fallback for a value outside the domain: `error`, `drop` or a literal; for a conversion also `keep`.
+        /// Fallback for a value outside the domain: `error`, `drop` or a literal; for a conversion also
+        /// `keep`.
         optional otherwise("else"): Anything,
         at span: Span,
     }
