@@ -15,8 +15,12 @@ use switchback_compiler::mapping::load::PackSource;
 const SAMPLE: usize = 24;
 
 /// Faults that the compiler still has: a misspelt member of a `make` is reported by the filter that
-/// reads it (M121), and a second time (M033) elsewhere.
-const KNOWN: [&str; 1] = ["doubled: contacts.map.yaml:174: phone -> phoone, else -> elsse:"];
+/// reads it (M121), and a second time (M033) elsewhere; a misspelt reason for errors of the gateway is
+/// missed (M023), and its use is no error of the gateway (M162).
+const KNOWN: [&str; 2] = [
+    "doubled: contacts.map.yaml:174: phone -> phoone, else -> elsse:",
+    "doubled: gateway.map.yaml:49: account_unavailable -> account_uavailable, pt-br -> ptbr:",
+];
 
 /// A line with two words misspelt.
 struct Slips {

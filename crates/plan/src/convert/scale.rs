@@ -167,7 +167,9 @@ mod tests {
         assert_eq!(scaled("100", [false, true], "0.005", true), None, "half a cent is no integer");
         assert_eq!(scaled("100", [true, true], "150", false), None);
         assert_eq!(scaled("100", none, "1e400", true), None, "too long to be written");
-        assert_eq!(scaled("100", none, &format!("{}.5", "9".repeat(31)), true), None);
+        let nines = "9".repeat(31);
+        assert_eq!(scaled("100", none, &format!("{nines}.5"), true), Some(format!("{nines}50")));
+        assert_eq!(scaled("100", [true, false], &format!("{nines}.5"), true), None);
         assert_eq!(
             scaled("100", [true, true], "15000000000000000000000000000000000", false).as_deref(),
             Some("150000000000000000000000000000000")

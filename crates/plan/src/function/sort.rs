@@ -19,7 +19,7 @@ pub(super) const SPEC: FunctionSpec = FunctionSpec {
         such_as: "{sort: name}",
         schema: r#"{"anyOf": [{"type": "string"}, {"type": "object", "additionalProperties": false, "minProperties": 1, "properties": {
             "by": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}], "description": "A member of the elements; of several, the next one decides ties. Without it, the elements are compared."},
-            "order": {"enum": ["ascending", "descending"]}}}]}"#,
+            "order": {"enum": ["ascending", "descending"], "description": "The direction; `ascending` if absent."}}}]}"#,
     }),
     build,
     examples: &[
