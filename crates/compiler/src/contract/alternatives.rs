@@ -301,7 +301,7 @@ impl<'t> Settle<'t, '_> {
             return Some(Type { kind: TypeKind::Array((*first).clone()), nullable: false, span });
         }
         self.findings.add("lists", span, || faults::lists_overlap(span));
-        let items = arrays.iter().zip(all).map(|(array, one)| FlatAlternative { ty: &*array.items, ..**one });
+        let items = arrays.iter().zip(all).map(|(array, one)| FlatAlternative { ty: &array.items, ..**one });
         self.add_overlapping(&items.collect::<Vec<_>>(), false, span);
         let items = Box::new(Type::any(span));
         // The elements of one list are of one alternative, which only a text can express.

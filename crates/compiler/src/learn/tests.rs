@@ -176,7 +176,7 @@ fn operations_are_ranked_by_calls_and_paired_by_their_resources() {
 
 /// The writers of books through both versions: a member that the answers repeat.
 fn writes() -> Vec<TrafficCall> {
-    let wrote = |n: u32| n % 5 != 0;
+    let wrote = |n: u32| !n.is_multiple_of(5);
     let write = |(side, target, body): (SideId, String, String)| TrafficCall {
         method: http::Method::PUT,
         sent: Some(Value::parse(body.as_bytes(), &Limits::DOCUMENT).expect("JSON")),

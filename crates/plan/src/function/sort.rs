@@ -69,7 +69,7 @@ fn build(given: &Given<'_>) -> Result<Arc<dyn Function>, ArgumentError> {
         return Ok(Arc::new(Sort { members: names(given.arguments)?, is_descending: false }));
     };
     let (by, order) = (map.get("by"), map.get("order"));
-    if map.len() == 0 || map.len() != usize::from(by.is_some()) + usize::from(order.is_some()) {
+    if map.is_empty() || map.len() != usize::from(by.is_some()) + usize::from(order.is_some()) {
         return Err(FORM.into());
     }
     let is_descending = match order.map(|order| order.as_str()) {
