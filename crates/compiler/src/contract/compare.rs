@@ -521,8 +521,8 @@ impl<'a> ContractComparison<'a> {
         if takes_null(from) && !takes_null(to) {
             self.narrow_values(None, vec!["null".to_owned()]);
         }
-        for source in sources {
-            match nearest(source, &targets) {
+        for (at, source) in sources.into_iter().enumerate() {
+            match nearest(source, at, &targets) {
                 Some(target) => self.one_alternative(source, target)?,
                 None => self.narrow_values(None, vec![format!("values that are {}", source.ty)]),
             }
@@ -715,9 +715,9 @@ fn takes_null(of: TypeIn<'_>) -> bool {
 /// Minimum share of equal members of two objects that are versions of each other.
 const NEAR: f64 = 0.3;
 
-/// Returns the alternative that is most likely another version of a type: the one of the same name,
-/// otherwise the most similar one.
-fn nearest<'a>(of: TypeIn<'a>, among: &[TypeIn<'a>]) -> Option<TypeIn<'a>> {
+/// Returns the alternative that is most likely another version of a type, which is the alternative at
+/// an index: the one of the same name, otherwise the most similar one.
+fn nearest<'a>(of: TypeIn<'a>, at: usize, among: &[TypeIn<'a>]) -> Option<TypeIn<'a>> {
     let name = |ty: &Type| match &ty.kind {
         TypeKind::Named(reference) => Some(Arc::clone(&reference.name)),
         _ => None,
@@ -725,9 +725,10 @@ fn nearest<'a>(of: TypeIn<'a>, among: &[TypeIn<'a>]) -> Option<TypeIn<'a>> {
     let own = name(of.ty);
     let same = among.iter().find(|other| own.is_some() && name(other.ty) == own);
     let alike = || {
-        let scored = among.iter().map(|other| (similarity(of, *other), other));
-        let best = scored.filter(|(score, _)| *score > NEAR);
-        best.reduce(|best, one| if one.0 > best.0 { one } else { best }).map(|(_, other)| other)
+        let scored = among.iter().enumerate().map(|(other, ty)| (similarity(of, *ty), other == at, ty));
+        let best = scored.filter(|(score, ..)| *score > NEAR);
+        // Of equally similar ones, the one at the same index.
+        best.reduce(|best, one| if (one.0, one.1) > (best.0, best.1) { one } else { best }).map(|best| best.2)
     };
     same.or_else(alike).copied()
 }
@@ -750,7 +751,7 @@ fn similarity(from: TypeIn<'_>, to: TypeIn<'_>) -> f64 {
             let [a, b] = [from.types.at(&a.items), to.types.at(&b.items)];
             // Lists of lists are alike, because they may lead to themselves.
             let are_lists = [a, b].iter().all(|item| matches!(item.kind(), TypeKind::Array(_)));
-            if are_lists || nearest(a, &[b]).is_some() { 1.0 } else { 0.5 }
+            if are_lists || nearest(a, 0, &[b]).is_some() { 1.0 } else { 0.5 }
         }
         (TypeKind::Null, TypeKind::Null) => 1.0,
         _ => 0.0,
