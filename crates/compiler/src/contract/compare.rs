@@ -677,7 +677,7 @@ impl<'a> ContractComparison<'a> {
 
 /// Returns the alternatives of a type, also of one that is any value because no test distinguishes them.
 /// Returns `None` if a value of any structure belongs to the type.
-pub(crate) fn alternatives_of(of: TypeIn<'_>) -> Option<Vec<TypeIn<'_>>> {
+pub fn alternatives_of(of: TypeIn<'_>) -> Option<Vec<TypeIn<'_>>> {
     let mut all = Vec::new();
     add_alternatives(of, &mut HashSet::new(), &mut all).then_some(all)
 }

@@ -35,10 +35,12 @@ mod schema;
 mod types;
 
 pub use call::{call_breaches, parameter_breaches};
-pub use compare::{Difference, Mismatch, Narrowing, Proven, assignable, compare, compare_once};
+pub use compare::{
+    Difference, Mismatch, Narrowing, Proven, alternatives_of, assignable, compare, compare_once,
+};
 pub(crate) use compare::{
-    alternatives_of, assignable_but_for_null, compare_but_for_null, compare_lists, defaults, exclusions,
-    is_out_of_bounds, unread,
+    assignable_but_for_null, compare_but_for_null, compare_lists, defaults, exclusions, is_out_of_bounds,
+    unread,
 };
 pub use conform::{Breach, BreachKind, breaches};
 pub use documents::{Documents, Fetch};

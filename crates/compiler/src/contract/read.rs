@@ -146,6 +146,11 @@ fn direct_references(ty: &Type) -> Vec<usize> {
 /// of the style `deepObject` the names with brackets that clients send.
 fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, ParameterStyle>) {
     let is_exploded = |parameter: &Parameter| styles.get(&parameter.span) == Some(&ParameterStyle::Exploded);
+    let is_list_of_scalars = |ty: &Type| match types.resolve(ty).kind {
+        TypeKind::Array(array) => matches!(types.resolve(&array.items).kind, TypeKind::Scalar(_)),
+        _ => false,
+    };
+    let is_list = |ty: &Type| matches!(types.resolve(ty).kind, TypeKind::Array(_));
     let mut all = Vec::new();
     for parameter in std::mem::take(query) {
         let fields = match is_exploded(&parameter) {
@@ -165,15 +170,26 @@ fn spread(query: &mut Vec<Parameter>, types: &Types, styles: &HashMap<Span, Para
             _ if !spread.is_empty() => all.extend(spread),
             // The specification leaves this notation open; `name[]=a&name[]=b` is the usual one.
             // A list of objects has the form `name[0][field]=a`.
-            TypeKind::Array(array)
-                if parameter.form == ParameterForm::Deep
-                    && matches!(types.resolve(&array.items).kind, TypeKind::Scalar(_)) =>
+            TypeKind::Array(_)
+                if parameter.form == ParameterForm::Deep && is_list_of_scalars(&parameter.ty) =>
             {
                 let name = format!("{}[]", parameter.name);
                 all.push(Parameter { name, form: ParameterForm::Plain, ..parameter });
             }
-            // `name=5` or `name[field]=5`.
-            TypeKind::OneOf(alternatives) if parameter.form == ParameterForm::Deep => {
+            // `name=5`, `name[]=5` or `name[field]=5`.
+            TypeKind::OneOf(alternatives)
+                if parameter.form == ParameterForm::Deep
+                    && alternatives.iter().all(|one| !is_list(one) || is_list_of_scalars(one)) =>
+            {
+                let lists = alternatives.iter().filter(|one| is_list(one));
+                all.extend(lists.map(|list| Parameter {
+                    name: format!("{}[]", parameter.name),
+                    ty: list.clone(),
+                    required: false,
+                    form: ParameterForm::Plain,
+                    default: None,
+                    span: parameter.span,
+                }));
                 let objects = alternatives.iter().filter_map(|one| types.at(one).object());
                 all.extend(objects.flat_map(|object| &object.fields).map(|field| Parameter {
                     name: format!("{}[{}]", parameter.name, field.name),

@@ -604,6 +604,13 @@ fn parameters_that_are_objects_are_read_by_their_style() {
         ["the parameter `list` is required and missing", "the parameter `listed[0][b]` is not known"]
     );
     let contract = good(&with_paths(
+        "/a:\n  get:\n    parameters:\n      - {name: some, in: query, style: deepObject, explode: true, schema: {anyOf: [{type: array, items: {type: string}}, {type: string, enum: ['']}]}}\n      - {name: many, in: query, style: deepObject, explode: true, schema: {anyOf: [{type: array, items: {type: object, properties: {b: {type: string}}}}, {type: string, enum: ['']}]}}\n    responses: {204: {description: done}}",
+    ));
+    let query = contract.operations[0].query.iter().map(|p| (p.name.as_str(), p.form));
+    let expected =
+        [("some[]", ParameterForm::Plain), ("some", ParameterForm::Plain), ("many", ParameterForm::Deep)];
+    assert_eq!(query.collect::<Vec<_>>(), expected);
+    let contract = good(&with_paths(
         "/a:\n  get:\n    parameters: [{name: at, in: query, style: deepObject, explode: true, schema: {anyOf: [{type: object, properties: {gt: {type: integer}}}, {type: integer}]}}]\n    responses: {204: {description: done}}",
     ));
     let query: Vec<_> =

@@ -196,7 +196,7 @@ fn query(
         QueryFrom::ClientFields(name) => {
             for (found, value) in query_pairs(raw) {
                 let found = decode_query(found);
-                if let Some(field) = found.strip_prefix(&**name).filter(|rest| rest.starts_with('[')) {
+                if let Some(field) = strip_parameter(&found, name) {
                     parameters.add_raw(&format!("{}{field}", rule.name), value);
                 }
             }
@@ -205,6 +205,12 @@ fn query(
         QueryFrom::Value(expr) => parameters.add_value(rule, values(expr)?, Sender::from_expr(expr))?,
     }
     Ok(())
+}
+
+/// Returns the part of `name[field]` after the parameter's name, which is empty for `name` itself: a
+/// parameter with fields may also have a value of its own.
+pub(super) fn strip_parameter<'n>(name: &'n str, parameter: &str) -> Option<&'n str> {
+    name.strip_prefix(parameter).filter(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 /// Returns an error if the client requests another value of a parameter than the served one.

@@ -2,6 +2,7 @@
 
 use super::context::Context;
 use super::fault::{Fault, FaultKind, Stop};
+use super::head::strip_parameter;
 use super::settings::Settings;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -181,9 +182,7 @@ pub fn undeclared_parameters<'q>(
 ) -> impl Iterator<Item = (String, bool)> + 'q {
     let is_of = |variable: &Variable, name: &str| match &variable.shape {
         // Its fields are not checked here.
-        ParameterShape::Fields(_) => {
-            name.strip_prefix(&*variable.name).is_some_and(|rest| rest.starts_with('['))
-        }
+        ParameterShape::Fields(_) => strip_parameter(name, &variable.name).is_some(),
         _ => *variable.name == *name,
     };
     let is_declared = move |name: &str| operation.query.iter().any(|variable| is_of(variable, name));

@@ -107,8 +107,8 @@ pub(super) fn variable(parameter: &Parameter, types: &Types) -> Variable {
         (TypeKind::Array(array), ParameterForm::Plain) => {
             (kind(&array.items), ParameterShape::List(ListStyle::Repeated))
         }
-        // The fields of a list's elements pass unread.
-        (TypeKind::Array(_), ParameterForm::Deep) => {
+        // The fields of a list's elements pass unread. Alternatives have this form if one is such a list.
+        (TypeKind::Array(_) | TypeKind::OneOf(_), ParameterForm::Deep) => {
             (ParameterKind::String, ParameterShape::Fields(Vec::new().into()))
         }
         (TypeKind::Array(array), ParameterForm::Joined(style)) => {
