@@ -14,7 +14,7 @@ use std::process::Command;
 use std::sync::{Arc, Mutex};
 use switchback_compiler::contract::{
     Contract, Media, Operation, Parameter, ParameterForm, Response, Scalar, StatusPattern, TypeKind,
-    breaches, sample,
+    alternatives_of, breaches, sample,
 };
 use switchback_compiler::mapping::{contracts, load::PackSource};
 use switchback_gateway::store::seal::SealingKey;
@@ -93,15 +93,17 @@ fn of_response(contract: &Contract, response: &Response, is_head: bool) -> Vec<C
     };
     match &response.media {
         Media::Json | Media::OtherJson(_) => {
-            let value = sample(&contract.types, ty);
+            let several = alternatives_of(contract.types.at(ty)).unwrap_or_default();
+            let value = sample(&contract.types, several.first().map_or(ty, |one| one.ty));
             // Pretty, so that a body that is written again differs.
             let text = serde_json::to_string_pretty(&value).expect("a value is JSON");
             let whole = Case::new(status, "application/json", &text);
             let bare = ["{ }", "[ ]"].map(|body| Case::new(status, "application/json", body));
             let is_allowed = |case: &Case| {
                 let value = switchback_json::Value::parse(case.body.as_bytes(), &Limits::UNLIMITED);
-                let is_choice = matches!(contract.types.resolve(ty).kind, TypeKind::Choice(_));
-                !is_choice && value.is_ok_and(|value| breaches(&contract.types, ty, &value, None).is_empty())
+                // A document may permit neither as one of several objects.
+                several.len() < 2
+                    && value.is_ok_and(|value| breaches(&contract.types, ty, &value, None).is_empty())
             };
             [whole].into_iter().chain(bare.into_iter().filter(is_allowed)).collect()
         }
@@ -146,13 +148,19 @@ fn request(contract: &Contract, operation: &Operation) -> Request {
     // An object and a list of objects have their fields in brackets.
     let deep = |parameter: &Parameter| match types.resolve(&parameter.ty).kind {
         TypeKind::Array(_) => format!("{}%5B0%5D%5Ba%5D=1&{0}%5B1%5D%5Bb%5D%5B%5D=2", parameter.name),
+        TypeKind::OneOf(_) => format!("{}=&{0}%5B0%5D%5Ba%5D=1", parameter.name),
         _ => format!("{}%5Ba%5D=1&{0}%5Bb%5D%5Bc%5D=2", parameter.name),
+    };
+    let list = |parameter: &Parameter| {
+        let name = parameter.name.strip_suffix("[]")?;
+        Some(format!("{name}%5B%5D=x&{name}%5B%5D=y"))
     };
     // In the order of the contract, in which calls are sent.
     let query: Vec<String> = (operation.query.iter())
         .filter_map(|one| match one.form {
             ParameterForm::Deep => Some(deep(one)),
-            _ => is_scalar(&one).then(|| format!("{}={}", one.name, text(one))),
+            _ if is_scalar(&one) => Some(format!("{}={}", one.name, text(one))),
+            _ => list(one),
         })
         .collect();
     if !query.is_empty() {
