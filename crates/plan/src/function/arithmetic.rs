@@ -2,9 +2,7 @@
 //! of at most 30 digits. Only `quotient` and `round` round, to a stated number of places in a stated
 //! mode. Null, a longer number, a longer result and a division by zero are outside the domain.
 
-use super::{
-    Function, FunctionArguments, FunctionExample, FunctionSpec, Gives, LIST, NUMBER, Takes, are_all,
-};
+use super::{Function, FunctionArguments, FunctionSpec, Gives, LIST, NUMBER, Takes, are_all, example};
 use crate::convert::{ArgumentError, Facts, Given};
 use crate::decimal::{Decimal, Rounding};
 use std::sync::Arc;
@@ -87,14 +85,6 @@ const HALF_EVEN: &str = r#"{"places": 2, "mode": "half_even"}"#;
 const SCHEMA: &str = r#"{"type": "object", "additionalProperties": false, "required": ["places", "mode"], "properties": {
     "places": {"type": "integer", "minimum": 0, "maximum": 20, "description": "Decimal places of the result."},
     "mode": {"enum": ["half_up", "half_even", "down", "up"], "description": "Halves away from zero or to the even digit; towards zero; away from zero."}}}"#;
-
-const fn example(
-    arguments: &'static str,
-    from: &'static str,
-    gives: Option<&'static str>,
-) -> FunctionExample {
-    FunctionExample { arguments, from, gives }
-}
 
 fn rounding(given: &Given<'_>) -> Result<(i32, Rounding), ArgumentError> {
     let argument = |name: &str| given.arguments.get(name);

@@ -1,7 +1,7 @@
 //! `chunks`: a list as lists of at most so many elements, for calls that take a bounded number of
 //! elements. A step makes a call for each of them by `each`.
 
-use super::{Function, FunctionArguments, FunctionExample, FunctionSpec, Gives, LIST, Takes, are_all};
+use super::{Function, FunctionArguments, FunctionSpec, Gives, LIST, Takes, are_all, example};
 use crate::Kinds;
 use crate::convert::Facts;
 use std::sync::Arc;
@@ -28,14 +28,6 @@ pub(super) const SPEC: FunctionSpec = FunctionSpec {
         example("2", "{}", None),
     ],
 };
-
-const fn example(
-    arguments: &'static str,
-    from: &'static str,
-    gives: Option<&'static str>,
-) -> FunctionExample {
-    FunctionExample { arguments, from, gives }
-}
 
 #[derive(Debug)]
 struct Chunks {

@@ -2,8 +2,8 @@
 //! the inverse, a shape has the conversion of the same name.
 
 use super::{
-    A_TEXT, Function, FunctionArguments, FunctionExample, FunctionSpec, Gives, LIST, SCALARS, TEXT_MAX,
-    Takes, are_all,
+    A_TEXT, Function, FunctionArguments, FunctionSpec, Gives, LIST, SCALARS, TEXT_MAX, Takes, are_all,
+    example,
 };
 use crate::convert::Facts;
 use std::borrow::Cow;
@@ -25,14 +25,6 @@ pub(super) const SPEC: FunctionSpec = FunctionSpec {
         example("\", \"", "[[]]", None),
     ],
 };
-
-const fn example(
-    arguments: &'static str,
-    from: &'static str,
-    gives: Option<&'static str>,
-) -> FunctionExample {
-    FunctionExample { arguments, from, gives }
-}
 
 #[derive(Debug)]
 struct Join {

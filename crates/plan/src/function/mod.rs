@@ -167,6 +167,14 @@ const SCALARS: Kinds = Kinds::from_kinds(&[Kind::Bool, Kind::Number, Kind::Strin
 
 const A_TEXT: Gives = Gives::Kinds { kinds: TEXT, integer: false };
 
+const fn example(
+    arguments: &'static str,
+    from: &'static str,
+    gives: Option<&'static str>,
+) -> FunctionExample {
+    FunctionExample { arguments, from, gives }
+}
+
 /// Returns whether all values with these facts, apart from null, have one of the kinds.
 fn are_all(facts: &Facts, kinds: Kinds) -> bool {
     let all = [Kind::Bool, Kind::Number, Kind::String, Kind::Array, Kind::Object];

@@ -3,7 +3,7 @@
 //! are bounded. A client therefore cannot choose a text that takes long.
 
 use super::{
-    A_TEXT, Function, FunctionArguments, FunctionExample, FunctionSpec, Gives, TEXT, TEXT_MAX, Takes, are_all,
+    A_TEXT, Function, FunctionArguments, FunctionSpec, Gives, TEXT, TEXT_MAX, Takes, are_all, example,
 };
 use crate::convert::{ArgumentError, Facts};
 use regex::{Captures, Regex, RegexBuilder};
@@ -74,14 +74,6 @@ pub(super) const REPLACE: FunctionSpec = FunctionSpec {
         example(r#"{"pattern": "a", "by": "b"}"#, "7", None),
     ],
 };
-
-const fn example(
-    arguments: &'static str,
-    from: &'static str,
-    gives: Option<&'static str>,
-) -> FunctionExample {
-    FunctionExample { arguments, from, gives }
-}
 
 fn pattern(text: &str) -> Result<Regex, ArgumentError> {
     if text.is_empty() || text.len() > PATTERN_MAX {

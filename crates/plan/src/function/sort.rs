@@ -3,7 +3,7 @@
 //! their characters. Of different kinds, absent and null come first, then booleans, numbers,
 //! timestamps and texts; in descending order, last.
 
-use super::{Function, FunctionArguments, FunctionExample, FunctionSpec, Gives, LIST, Takes, are_all};
+use super::{Function, FunctionArguments, FunctionSpec, Gives, LIST, Takes, are_all, example};
 use crate::convert::{ArgumentError, Facts, Given, instant};
 use crate::decimal::Decimal;
 use crate::{Key, Kinds};
@@ -37,14 +37,6 @@ pub(super) const SPEC: FunctionSpec = FunctionSpec {
         example(r#""n""#, "7", None),
     ],
 };
-
-const fn example(
-    arguments: &'static str,
-    from: &'static str,
-    gives: Option<&'static str>,
-) -> FunctionExample {
-    FunctionExample { arguments, from, gives }
-}
 
 /// Maximum number of members that decide the order.
 const MEMBERS_MAX: usize = 8;
