@@ -4,12 +4,45 @@
 use super::ast::{FieldPlace, Spanned};
 use super::message_place::Missed;
 use crate::diagnostic::{Code, Finding, NameKind, Span, did_you_mean, suggest};
-use crate::yaml::{Key, Node};
+use crate::yaml::{Key, Kind, Node};
 use std::collections::BTreeSet;
+use switchback_plan::convert::ArgumentError;
 
 /// Returns the words in backticks, separated by commas.
 pub(super) fn list<S: AsRef<str>>(words: impl IntoIterator<Item = S>) -> String {
     words.into_iter().map(|word| format!("`{}`", word.as_ref())).collect::<Vec<_>>().join(", ")
+}
+
+/// Returns the finding for arguments that make no conversion or function, at the word that is the
+/// cause if there is one. A suggestion for this word takes precedence over the help.
+pub(super) fn wrong_arguments(
+    name: &Spanned<String>,
+    arguments: &Node,
+    why: &ArgumentError,
+    help: Option<String>,
+) -> Finding {
+    let message = format!("these arguments make no `{}`: {why}", name.value);
+    let unknown = why.unknown_word();
+    let place = unknown.and_then(|unknown| place_of(arguments, &unknown.word));
+    let span = place.unwrap_or(arguments.span);
+    let finding = Finding::error(Code::ConversionArguments, span, message).maybe_help(help);
+    match (unknown, place) {
+        (Some(unknown), Some(_)) => finding.did_you_mean(&unknown.word, &unknown.known),
+        _ => finding,
+    }
+}
+
+/// Returns the place of the first key or text that is this word.
+fn place_of(node: &Node, word: &str) -> Option<Span> {
+    match &node.kind {
+        Kind::String(text, _) => (text == word).then_some(node.span),
+        Kind::Seq(items) => items.iter().find_map(|item| place_of(item, word)),
+        Kind::Map(entries) => entries.iter().find_map(|(key, value)| match key.name == word {
+            true => Some(key.span),
+            false => place_of(value, word),
+        }),
+        Kind::Null | Kind::Bool(_) | Kind::Number(_) => None,
+    }
 }
 
 pub(super) fn same_sides(name: &Spanned<String>) -> Finding {

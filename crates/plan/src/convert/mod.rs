@@ -208,11 +208,40 @@ pub enum Arguments {
 
 /// Why arguments make no conversion, as a clause without a full stop.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ArgumentError(Cow<'static, str>);
+pub struct ArgumentError {
+    clause: Cow<'static, str>,
+    unknown: Option<UnknownWord>,
+}
+
+/// A word of the arguments that is not one of a list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UnknownWord {
+    /// The word as written.
+    pub word: String,
+    /// The list.
+    pub known: Vec<String>,
+}
+
+impl ArgumentError {
+    /// Returns the error for a word that is not one of a list.
+    pub(crate) fn unknown<'k>(
+        clause: impl Into<Cow<'static, str>>,
+        word: &str,
+        known: impl IntoIterator<Item = &'k str>,
+    ) -> ArgumentError {
+        let known = known.into_iter().map(str::to_owned).collect();
+        ArgumentError { clause: clause.into(), unknown: Some(UnknownWord { word: word.to_owned(), known }) }
+    }
+
+    /// Returns the word that is the cause.
+    pub fn unknown_word(&self) -> Option<&UnknownWord> {
+        self.unknown.as_ref()
+    }
+}
 
 impl fmt::Display for ArgumentError {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0)
+        out.write_str(&self.clause)
     }
 }
 
@@ -220,13 +249,13 @@ impl std::error::Error for ArgumentError {}
 
 impl From<&'static str> for ArgumentError {
     fn from(clause: &'static str) -> ArgumentError {
-        ArgumentError(clause.into())
+        ArgumentError { clause: clause.into(), unknown: None }
     }
 }
 
 impl From<String> for ArgumentError {
     fn from(clause: String) -> ArgumentError {
-        ArgumentError(clause.into())
+        ArgumentError { clause: clause.into(), unknown: None }
     }
 }
 
@@ -250,7 +279,9 @@ impl Given<'_> {
         for key in map.keys() {
             let name = key.decode();
             if !self.sides.contains(&&*name) && !besides.contains(&&*name) {
-                return Err(format!("`{name}` is not a side of this pack").into());
+                let known = self.sides.into_iter().chain(besides.iter().copied());
+                let clause = format!("`{name}` is not a side of this pack");
+                return Err(ArgumentError::unknown(clause, &name, known));
             }
         }
         let of = |side: &str| map.get(side).ok_or_else(|| format!("it says nothing for {side}"));

@@ -125,9 +125,9 @@ pub(crate) fn kind(
                 Err(why) => {
                     findings.push(faults::arguments_wrong(
                         &used.name,
-                        arguments.span,
+                        arguments,
                         spec.arguments,
-                        &why.to_string(),
+                        &why,
                         world,
                     ));
                     None

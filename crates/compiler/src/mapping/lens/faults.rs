@@ -5,8 +5,9 @@ use super::{Direction, LensEnv, Partial};
 use crate::contract::{Difference, ScalarLimits, Type, TypeIn, TypeKind};
 use crate::diagnostic::{Code, Finding, NameKind, Span};
 use crate::mapping::ast::{FieldPlace, Spanned};
-use crate::mapping::faults::list;
-use switchback_plan::convert::Arguments;
+use crate::mapping::faults::{list, wrong_arguments};
+use crate::yaml::Node;
+use switchback_plan::convert::{ArgumentError, Arguments};
 
 fn from_to(way: Direction<'_>, from: TypeIn<'_>, to: TypeIn<'_>) -> String {
     format!("from {} ({}) to {} ({})", way.from(), from.ty, way.to(), to.ty)
@@ -371,17 +372,16 @@ pub(super) fn table_not_one_to_one(span: Span) -> Finding {
 
 pub(super) fn arguments_wrong(
     name: &Spanned<String>,
-    span: Span,
-    arguments: Arguments,
-    why: &str,
+    arguments: &Node,
+    form: Arguments,
+    why: &ArgumentError,
     world: &LensEnv<'_>,
 ) -> Finding {
-    let such_as = match arguments {
+    let such_as = match form {
         Arguments::Own { such_as, .. } => Some(format!("such as `as: {}`", with_sides(such_as, world))),
         _ => None,
     };
-    let message = format!("these arguments make no `{}`: {why}", name.value);
-    Finding::error(Code::ConversionArguments, span, message).maybe_help(such_as)
+    wrong_arguments(name, arguments, why, such_as)
 }
 
 /// Inserts the names of the sides into an example.

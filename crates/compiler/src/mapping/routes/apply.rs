@@ -8,6 +8,7 @@ use super::route::RouteCheck;
 use crate::contract::{Additional, ScalarKind, Type, TypeIn, TypeKind};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ApplyDecl, ConversionUse, ExprDecl, ExprKind, FunctionUse, Spanned};
+use crate::mapping::faults::wrong_arguments;
 use crate::mapping::lens::{Partial, build_conversion, facts_of, otherwise};
 use crate::mapping::literal;
 use crate::yaml::Node;
@@ -119,25 +120,27 @@ impl RouteCheck<'_, '_> {
         };
         let such_as = spec.arguments.map(|arguments| arguments.such_as);
         let arguments = match (&used.arguments, such_as) {
-            (None, None) => switchback_json::Value::Null,
-            (Some(arguments), Some(_)) => {
-                switchback_json::Value::parse(&literal::json(arguments), &Limits::DOCUMENT).ok()?
-            }
+            (None, None) => None,
+            (Some(arguments), Some(_)) => Some(arguments),
             (arguments, such_as) => {
                 let span = arguments.as_ref().map_or(used.name.span, |node| node.span);
-                self.findings.push(faults::function_arguments(&used.name, span, such_as, None));
+                self.findings.push(faults::function_arguments(&used.name, span, such_as));
                 return None;
             }
         };
-        let given = Given { arguments: &arguments, sides: self.env.world.sides(), facts: [None, None] };
-        match (spec.build)(&given) {
-            Ok(function) => Some(function),
-            Err(why) => {
-                let span = used.arguments.as_ref().map_or(used.name.span, |node| node.span);
-                let why = why.to_string();
-                self.findings.push(faults::function_arguments(&used.name, span, such_as, Some(&why)));
+        let value = match arguments {
+            None => switchback_json::Value::Null,
+            Some(node) => switchback_json::Value::parse(&literal::json(node), &Limits::DOCUMENT).ok()?,
+        };
+        let given = Given { arguments: &value, sides: self.env.world.sides(), facts: [None, None] };
+        match ((spec.build)(&given), arguments) {
+            (Ok(function), _) => Some(function),
+            (Err(why), Some(node)) => {
+                let help = such_as.map(|form| format!("write `to: {form}`"));
+                self.findings.push(wrong_arguments(&used.name, node, &why, help));
                 None
             }
+            (Err(_), None) => None,
         }
     }
 

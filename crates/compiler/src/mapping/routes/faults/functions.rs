@@ -13,17 +13,11 @@ pub(crate) fn unknown_function(name: &Spanned<String>, known: Vec<&str>) -> Find
         .did_you_mean(&name.value, known)
 }
 
-/// The arguments are missing, needless, or wrong for a reason.
-pub(crate) fn function_arguments(
-    name: &Spanned<String>,
-    span: Span,
-    such_as: Option<&str>,
-    why: Option<&str>,
-) -> Finding {
-    let message = match (why, such_as) {
-        (Some(why), _) => format!("these arguments make no `{}`: {why}", name.value),
-        (None, Some(_)) => format!("`{}` needs arguments", name.value),
-        (None, None) => format!("`{}` takes no arguments", name.value),
+/// The arguments are missing or needless.
+pub(crate) fn function_arguments(name: &Spanned<String>, span: Span, such_as: Option<&str>) -> Finding {
+    let message = match such_as {
+        Some(_) => format!("`{}` needs arguments", name.value),
+        None => format!("`{}` takes no arguments", name.value),
     };
     let form = such_as.unwrap_or(&name.value);
     Finding::error(Code::ConversionArguments, span, message).help(format!("write `to: {form}`"))
