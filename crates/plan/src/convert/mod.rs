@@ -28,6 +28,7 @@ mod template;
 mod union;
 
 pub use date::instant;
+pub(crate) use date::{Zone, add_span};
 pub use facts::Facts;
 pub use table::Table;
 

@@ -16,6 +16,7 @@ mod converted;
 mod digest;
 mod join;
 mod pattern;
+mod plus;
 mod sort;
 
 use crate::convert::{ArgumentError, Facts, Given, Spec};
@@ -136,6 +137,7 @@ pub const FUNCTIONS: &[&FunctionSpec] = &[
     &arithmetic::PRODUCT,
     &arithmetic::QUOTIENT,
     &arithmetic::ROUND,
+    &plus::SPEC,
     &sort::SPEC,
     &chunks::SPEC,
 ];

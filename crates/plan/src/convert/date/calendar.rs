@@ -52,12 +52,12 @@ impl Moment {
         Some(self.clock()? - i64::from(self.offset.unwrap_or(0)) * 60)
     }
 
-    /// Returns the same moment as local time of another zone, without an offset. Returns `None` if
-    /// its year is outside 0 to 9999. A moment with missing parts is returned unchanged.
-    pub(super) fn at(&self, zone: i32) -> Option<Moment> {
+    /// Returns the same moment as local time so many seconds east of UTC, without an offset. Returns
+    /// `None` if its year is outside 0 to 9999. A moment with missing parts is returned unchanged.
+    pub(super) fn at(&self, offset: i32) -> Option<Moment> {
         // A form without a complete date and time has no zone to convert.
         let Some(epoch) = self.epoch() else { return Some(self.clone()) };
-        let shown = epoch + i64::from(zone) * 60;
+        let shown = epoch + i64::from(offset);
         let is_shown = (FIRST..=LAST).contains(&shown);
         // A shift by the zone can lead to the year -1 or 10000, which no form of four digits can express.
         is_shown.then(|| Moment { nanos: self.nanos, ..Moment::local(shown, None) })

@@ -4,10 +4,13 @@
 //!
 //! All forms must have the same parts, so a conversion never invents one. Details that only one
 //! side has (fractions of a second, the zone offset, the choice of form) are lost towards the other
-//! side. A text that is not a date of the calendar is outside the domain.
+//! side. A text that is not a date of the calendar is outside the domain, and so is a local time that
+//! the clocks of a named zone skip. Of a local time that they show twice, the first is meant.
 
 mod calendar;
 mod form;
+mod shift;
+mod zone;
 
 use super::{
     ArgumentError, Arguments, ConversionKind, Convert, Domain, Example, Facts, Given, Holds, Law, Spec, Yield,
@@ -15,9 +18,11 @@ use super::{
 use crate::{Kinds, SideId};
 use calendar::Moment;
 use form::Form;
+pub(crate) use shift::add_span;
 use std::sync::{Arc, LazyLock};
 use switchback_json::raw::Kind;
 use switchback_json::{Value, text};
+pub(crate) use zone::Zone;
 
 const DATE: Domain = Domain {
     kinds: Kinds::from_kinds(&[Kind::String, Kind::Number]),
@@ -32,7 +37,7 @@ pub(super) const SPEC: Spec = Spec {
             `rfc3339`, `epoch_second`, `epoch_millis`, or a list of which the first is written",
     arguments: Arguments::Own {
         such_as: "{date: {OLD: '%d/%m/%Y', NEW: '%Y-%m-%d'}}",
-        schema: r#"{"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}, "properties": {"zone": {"type": "string", "description": "Offset of times without one, such as `Z` or `+02:00`."}}, "minProperties": 2, "maxProperties": 3}"#,
+        schema: r#"{"type": "object", "additionalProperties": {"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}, "properties": {"zone": {"type": "string", "description": "Offset or zone of times without one, such as `Z`, `+02:00` or `Europe/Berlin`."}}, "minProperties": 2, "maxProperties": 3}"#,
         read: parse,
     },
     old: DATE,
@@ -60,10 +65,24 @@ pub(super) const SPEC: Spec = Spec {
         },
         Example {
             written: "{date: {v1: '%a, %d %b %Y %H:%M:%S GMT', v2: rfc3339, zone: Z}}",
-            kind: || conversion(&["%a, %d %b %Y %H:%M:%S GMT"], &["rfc3339"], Some(0)),
+            kind: || conversion(&["%a, %d %b %Y %H:%M:%S GMT"], &["rfc3339"], Some("Z")),
             old: Some("\"Sat, 09 Mar 2024 12:00:00 GMT\""),
             new: Some("\"2024-03-09T12:00:00Z\""),
             holds: Holds::Both,
+        },
+        Example {
+            written: "{date: {v1: '%d.%m.%Y %H:%M:%S', v2: rfc3339, zone: Europe/Berlin}}",
+            kind: || conversion(&["%d.%m.%Y %H:%M:%S"], &["rfc3339"], Some("Europe/Berlin")),
+            old: Some("\"01.07.2024 14:00:00\""),
+            new: Some("\"2024-07-01T14:00:00+02:00\""),
+            holds: Holds::Both,
+        },
+        Example {
+            written: "{date: {v1: '%d.%m.%Y %H:%M:%S', v2: rfc3339, zone: Europe/Berlin}}",
+            kind: || conversion(&["%d.%m.%Y %H:%M:%S"], &["rfc3339"], Some("Europe/Berlin")),
+            old: Some("\"27.10.2024 02:30:00\""),
+            new: Some("\"2024-10-27T01:30:00Z\""),
+            holds: Holds::Backward,
         },
         Example {
             written: "{date: {v1: ['%d/%m/%Y', '%Y-%m-%d'], v2: '%Y%m%d'}}",
@@ -85,7 +104,8 @@ const fn days(old: &'static str, new: &'static str) -> Example {
     }
 }
 
-fn conversion(old: &[&str], new: &[&str], zone: Option<i32>) -> ConversionKind {
+fn conversion(old: &[&str], new: &[&str], zone: Option<&str>) -> ConversionKind {
+    let zone = zone.and_then(|zone| Zone::parse(zone).ok());
     let forms = |forms: &[&str]| forms.iter().filter_map(|form| Form::parse(form).ok()).collect();
     ConversionKind::Own(Arc::new(Date { sides: [forms(old), forms(new)], zone }))
 }
@@ -94,9 +114,8 @@ fn conversion(old: &[&str], new: &[&str], zone: Option<i32>) -> ConversionKind {
 #[derive(Debug)]
 struct Date {
     sides: [Vec<Form>; 2],
-    /// Offset in minutes of local times, if the forms of one side have an offset and others have
-    /// none.
-    zone: Option<i32>,
+    /// The zone of local times, if the forms of one side have an offset and others have none.
+    zone: Option<Zone>,
 }
 
 fn parse(given: &Given<'_>) -> Result<ConversionKind, ArgumentError> {
@@ -115,14 +134,7 @@ fn parse(given: &Given<'_>) -> Result<ConversionKind, ArgumentError> {
     }
     let zone = match given.arguments.get(ZONE) {
         None => None,
-        Some(zone) => {
-            let zone = zone.as_str().and_then(|zone| match calendar::offset(&zone) {
-                // The complete text must be an offset.
-                Some((minutes, "")) => Some(minutes),
-                _ => None,
-            });
-            Some(zone.ok_or("`zone` is `Z` or an offset such as `+02:00`")?)
-        }
+        Some(zone) => Some(Zone::parse(&zone.as_str().ok_or("`zone` is an offset or the name of a zone")?)?),
     };
     let date = Date { sides: forms, zone };
     date.check()?;
@@ -146,9 +158,9 @@ impl Date {
         // Between a local time and a moment, the offset must be given. Guessing UTC would shift all dates
         // of a service in another zone by hours.
         let differs = all().any(|form| form.zoned) && all().any(|form| !form.zoned);
-        match (differs, self.zone) {
+        match (differs, &self.zone) {
             (true, None) => {
-                Err("one of the forms has an offset and one has none: add `zone: Z`, or another".into())
+                Err("one of the forms has an offset and one has none: add `zone: Z`, `zone: Europe/Berlin` or another".into())
             }
             (false, Some(_)) => Err("`zone` is for forms of which one has an offset and one has none".into()),
             _ => Ok(()),
@@ -165,8 +177,8 @@ impl Date {
         // A local time gains the configured offset; a moment is shifted to it before the offset is
         // dropped.
         let moment = match (has_offset, form.zoned) {
-            (true, false) => moment.at(self.zone.unwrap_or(0))?,
-            (false, true) => moment.in_zone(self.zone.unwrap_or(0)),
+            (true, false) => self.zone.as_ref().unwrap_or(&Zone::Fixed(0)).to_local(moment)?,
+            (false, true) => self.zone.as_ref().unwrap_or(&Zone::Fixed(0)).add_offset(moment)?,
             _ => moment.clone(),
         };
         form.write(&moment)
@@ -176,7 +188,12 @@ impl Date {
     fn loses(&self, side: SideId) -> bool {
         // Only the first form of the other side is written, so only its precision matters.
         let (own, other) = (self.forms(side), &self.forms(side.other())[0]);
+        // An hour that clocks show twice in a named zone is one local time.
+        let merges_hours = self.zone.as_ref().is_some_and(Zone::is_named)
+            && own.iter().any(|form| form.zoned)
+            && !other.zoned;
         own.len() > 1
+            || merges_hours
             || own.iter().any(|form| {
                 form.is_spelt_freely || (form.has_offset && !other.has_offset) || form.places > other.places
             })
@@ -240,6 +257,9 @@ impl Convert for Date {
     /// Returns whether the domain contains all values: the contract's `format` must name a form,
     /// and numbers must be bounded to the range of a form.
     fn takes_all(&self, from: SideId, facts: &Facts) -> bool {
+        // Clocks of a named zone skip hours.
+        let skips =
+            self.zone.as_ref().is_some_and(Zone::is_named) && self.forms(from).iter().any(|form| !form.zoned);
         // The contract must declare a `format` that one of the forms has.
         let texts = || {
             self.forms(from)
@@ -255,7 +275,7 @@ impl Convert for Date {
                 }
             })
         };
-        !facts.any && (!facts.kinds.string || texts()) && (!facts.kinds.number || numbers())
+        !facts.any && !skips && (!facts.kinds.string || texts()) && (!facts.kinds.number || numbers())
     }
 
     fn law(&self) -> Law {
@@ -268,10 +288,22 @@ impl Convert for Date {
     }
 
     fn sample(&self, side: SideId, seed: u64) -> String {
-        // A whole second within the 200 years from 1900, which every form can represent.
-        let moment = Moment::of_epoch((seed % 6_311_433_600) as i64 - 2_208_988_800, 0);
         let form = &self.forms(side)[0];
-        let shown = if form.zoned { Some(moment) } else { moment.at(0) };
+        let moment = match &self.zone {
+            // Noon of a day since 1970, which no clock skips or shows twice.
+            Some(Zone::Named(_)) => Moment::of_epoch((seed % 36_500) as i64 * 86_400 + 43_200, 0),
+            // A whole second within the 200 years from 1900, which every form can represent.
+            _ => Moment::of_epoch((seed % 6_311_433_600) as i64 - 2_208_988_800, 0),
+        };
+        let shown = match &self.zone {
+            // The offset of the zone survives, others become it.
+            Some(zone @ Zone::Named(_)) => {
+                let local = zone.to_local(&moment);
+                if form.zoned { local.and_then(|local| zone.add_offset(&local)) } else { local }
+            }
+            _ if form.zoned => Some(moment),
+            _ => moment.at(0),
+        };
         let text = shown.and_then(|moment| form.write(&moment)).unwrap_or_default();
         if form.number { text } else { Value::string(&text).to_string() }
     }

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 fn date(old: &[&str], new: &[&str], zone: Option<i32>) -> Date {
     let forms = |forms: &[&str]| forms.iter().map(|form| Form::parse(form).expect(form)).collect();
-    let date = Date { sides: [forms(old), forms(new)], zone };
+    let date = Date { sides: [forms(old), forms(new)], zone: zone.map(Zone::Fixed) };
     date.check().expect("these forms go together");
     date
 }
@@ -152,4 +152,33 @@ proptest! {
         let there = run(&date, true, &moment).expect("it is a moment");
         prop_assert_eq!(run(&date, false, &there), Some(moment));
     }
+}
+
+fn in_berlin(json: &str, forward: bool) -> Option<String> {
+    let forms = |form: &str| vec![Form::parse(form).expect(form)];
+    let zone = Some(Zone::parse("Europe/Berlin").expect("a zone"));
+    run(&Date { sides: [forms("%Y-%m-%d %H:%M:%S"), forms("rfc3339")], zone }, forward, json)
+}
+
+#[test]
+fn a_named_zone_has_the_offset_of_the_date() {
+    for (local, moment) in [
+        ("2024-01-15 12:00:00", "2024-01-15T12:00:00+01:00"),
+        ("2024-07-15 12:00:00", "2024-07-15T12:00:00+02:00"),
+        ("2050-07-15 12:00:00", "2050-07-15T12:00:00+02:00"),
+        // Shown twice: the first is meant.
+        ("2024-10-27 02:30:00", "2024-10-27T02:30:00+02:00"),
+    ] {
+        assert_eq!(in_berlin(&format!("\"{local}\""), true), Some(format!("\"{moment}\"")));
+        assert_eq!(in_berlin(&format!("\"{moment}\""), false), Some(format!("\"{local}\"")));
+    }
+    // Skipped in spring, and an offset with seconds before 1893.
+    assert_eq!(in_berlin("\"2024-03-31 02:30:00\"", true), None);
+    assert_eq!(in_berlin("\"1890-01-01 00:00:00\"", true), None);
+}
+
+#[test]
+fn the_last_day_of_year_9999_has_a_local_time() {
+    assert_eq!(in_berlin("\"9999-12-31T22:59:59Z\"", false), Some("\"9999-12-31 23:59:59\"".to_owned()));
+    assert_eq!(in_berlin("\"9999-12-31 23:59:59\"", true), Some("\"9999-12-31T23:59:59+01:00\"".to_owned()));
 }
