@@ -13,6 +13,7 @@
 mod base64;
 mod csv;
 mod date;
+mod duration;
 mod empty_is_array;
 mod facts;
 mod fold;
@@ -356,6 +357,7 @@ pub const SPECS: &[&Spec] = &[
     &table::SPEC,
     &pairs::SPEC,
     &date::SPEC,
+    &duration::SPEC,
     &scale::SPEC,
     &split::SPLIT,
     &split::JOIN,
