@@ -110,6 +110,13 @@ const CONVERSIONS: &[(&str, &str, &str)] = &[
         "{type: integer}",
         "{type: string}",
     ),
+    (
+        "as: {date: {a: '%Y-%m-%d %H:%M:%S', b: rfc3339, zone: Europe/Berlin}}, else: error",
+        "{type: string}",
+        "{type: string, format: date-time}",
+    ),
+    ("as: {duration: {a: seconds, b: iso8601}}, else: error", "{type: integer}", "{type: string}"),
+    ("as: {duration: {a: iso8601, b: days}}, else: {a: PT0S, b: 0}", "{type: string}", "{type: number}"),
     ("as: {scale: 100}, else: error", "{type: number}", "{type: integer}"),
     ("as: {scale: 60}, else: error", "{type: integer}", "{type: integer}"),
     ("as: {scale: 1000}, else: {b: 0}", "{type: number}", "{type: integer}"),
