@@ -15,7 +15,7 @@ use crate::contract::{
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ConversionUse, ExprDecl, ExprKind, ShapeExpr, ShapeUse, Spanned};
-use crate::mapping::lens::{ReadConversion, ReadyConversion, Supply, is_partial, read_conversion};
+use crate::mapping::lens::{ReadConversion, ReadyConversion, Supply, facts_of, is_partial, read_conversion};
 use crate::mapping::literal;
 use crate::mapping::references::ResolvedKind;
 use crate::yaml::Node;
@@ -398,6 +398,13 @@ impl RouteCheck<'_, '_> {
         }
         let held_kinds = kinds_of(&self.env.types(made.held.side).json_kinds(&made.held.ty));
         let gives = kind.kinds(to);
+        // Null passes a conversion that does not read it. Of a value of any type it is unknown.
+        let facts = facts_of(made.held.in_types(self.env.world.contracts));
+        let alternatives = kind.alternatives();
+        let passes_null = facts.kinds.null
+            && !facts.any
+            && alternatives.iter().any(|kind| kind.spec().null_passes)
+            && !alternatives.iter().any(|kind| kind.kinds(to.other()).null);
         let is_strict = matches!(otherwise, Otherwise::Error);
         let reading = faults::ConversionSite {
             name: &written.name,
@@ -421,6 +428,10 @@ impl RouteCheck<'_, '_> {
                 self.findings.push(faults::conversion_target(&reading, wanted.ty));
                 return None;
             }
+            if passes_null {
+                let nullable = Type { nullable: true, ..wanted.ty.clone() };
+                self.fits(&ContextValue::present(nullable, wanted.side), Some(wanted), None, from.span)?;
+            }
             let drops = partial && matches!(otherwise, Otherwise::Drop);
             // Some conversions accept an absent source and yield a value for it.
             let absent = made.held.absent && !kind.spec().domain(to.other()).absent;
@@ -433,13 +444,16 @@ impl RouteCheck<'_, '_> {
             (Some(wanted), _) => wanted.ty.clone(),
             (None, ConversionKind::ObjectToPairs { key, value }) if to == SideId::NEW => {
                 let ty = list(entry(key, value, written, span), span);
-                Type { nullable: held_kinds.null, ..ty }
+                Type { nullable: passes_null, ..ty }
             }
             // Only a strict conversion guarantees integers. A fallback may yield any number.
             (None, kind) if is_strict && kind.is_integer(to) && gives == NUMBER => {
-                Type { nullable: held_kinds.null, ..scalar(ScalarKind::Integer, span) }
+                Type { nullable: passes_null, ..scalar(ScalarKind::Integer, span) }
             }
-            (None, _) => type_of_kinds(gives, span),
+            (None, _) => {
+                let ty = type_of_kinds(gives, span);
+                Type { nullable: ty.nullable || passes_null, ..ty }
+            }
         };
         let conversion = Conversion { kind, forward: to == SideId::NEW, otherwise };
         let absent = made.held.absent || (partial && matches!(conversion.otherwise, Otherwise::Drop));
