@@ -10,7 +10,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-use switchback_compiler::contract::{Contract, Documents, parse_contract};
+use std::sync::Arc;
+use switchback_compiler::contract::{Contracts, Documents, parse_contract};
 use switchback_compiler::diagnostic::{Findings, Sources};
 use switchback_compiler::init::{DECISIONS, DECISIONS_JSON, DecisionGroup, SideDocument};
 use switchback_compiler::learn::{
@@ -94,9 +95,9 @@ fn put(path: &Path, text: &str) -> Result<(), String> {
 }
 
 /// Returns the findings of the archives, by the contracts of both sides.
-fn watch(args: &LearnArgs, contracts: &[Contract; 2]) -> Result<Learned, String> {
+fn watch(args: &LearnArgs, contracts: &Contracts) -> Result<Learned, String> {
     let names = contracts.each_ref().map(|contract| contract.name.clone());
-    let mut witness = Witness::new(contracts.each_ref());
+    let mut witness = Witness::new(contracts.each_ref().map(|contract| &**contract));
     each_call(args, names, &mut |call| witness.add(call))?;
     let mut progress = Progress::new();
     let learned = witness.finish(&mut |ty| progress.show(format_args!("comparing {ty} …")));
@@ -234,7 +235,7 @@ fn draft_contracts(args: &LearnArgs) -> Result<ExitCode, String> {
         paths.push(path.display().to_string());
     }
     let [old, new] = contracts.as_chunks::<2>().0.first().ok_or("two contracts were drafted")?.clone();
-    let learned = watch(args, &[old, new])?;
+    let learned = watch(args, &[old, new].map(Arc::new))?;
     report(&args.folder, &learned, &[], &[])?;
     println!("next: switchback init {} {folder}", paths.join(" "));
     Ok(ExitCode::SUCCESS)

@@ -7,10 +7,9 @@ use flate2::write::DeflateEncoder;
 use std::borrow::Cow;
 use std::io::{Read as _, Write as _};
 use std::sync::{Arc, OnceLock};
-use switchback_compiler::contract::Contract;
+use switchback_compiler::contract::Contracts;
 use switchback_compiler::mapping;
 use switchback_compiler::mapping::load::PackSource;
-use switchback_plan::PerSide;
 
 /// Files up to this size are stored uncompressed. This covers mapping files, which are displayed
 /// and edited.
@@ -60,7 +59,7 @@ impl KeptFiles {
 #[derive(Debug)]
 pub struct KeptContracts {
     files: Arc<KeptFiles>,
-    read: OnceLock<Option<PerSide<Contract>>>,
+    read: OnceLock<Option<Contracts>>,
 }
 
 impl KeptContracts {
@@ -71,7 +70,7 @@ impl KeptContracts {
 
     /// Returns the contracts, old side first. The first call parses them. `None` only if the files
     /// do not compile.
-    pub fn contracts(&self) -> Option<&PerSide<Contract>> {
+    pub fn contracts(&self) -> Option<&Contracts> {
         let read = || {
             let files = self.files.iter().map(|file| (file.name.clone(), file.content().into_owned()));
             mapping::contracts(&PackSource::from_files(files.collect()))
@@ -126,7 +125,7 @@ mod tests {
         let kept = KeptContracts::new(Arc::new(KeptFiles::new(&source)));
         assert!(kept.read.get().is_none());
         let compiled = mapping::compile(&source).contracts.expect("the pack compiles");
-        let keys = |contracts: &[Contract; 2]| -> Vec<String> {
+        let keys = |contracts: &Contracts| -> Vec<String> {
             contracts.iter().flat_map(|one| &one.operations).map(|one| format!("{one:?}")).collect()
         };
         assert_eq!(kept.contracts().map(keys), Some(keys(&compiled)));

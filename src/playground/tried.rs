@@ -8,7 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
-use switchback_compiler::contract::{Contract, OpKey, TypeKind};
+use switchback_compiler::contract::{Contract, Contracts, OpKey, TypeKind};
 use switchback_compiler::diagnostic::{Colour, to_text};
 use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::mapping::{Compiler, kept};
@@ -62,7 +62,7 @@ const COMPILE_TIME_MAX: Duration = Duration::from_secs(30);
 pub(super) struct DryRunPack {
     pub(super) pack: Arc<Pack>,
     pub(super) routers: PerSide<Router>,
-    pub(super) contracts: PerSide<Contract>,
+    pub(super) contracts: Contracts,
     pub(super) settings: Arc<Settings>,
     /// Examples of routes. Those generated from the contracts are last.
     pub(super) examples: Vec<RouteExample>,

@@ -12,7 +12,7 @@ use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
-use switchback_compiler::contract::{Contract, Type, TypeKind, Types};
+use switchback_compiler::contract::{Contracts, Type, TypeKind, Types};
 use switchback_compiler::diagnostic::{Findings, Sources};
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::PackSource;
@@ -119,7 +119,7 @@ fn learned(report: &Value, confidence: &str) -> Vec<Line> {
 }
 
 /// The names of the types whose objects are in the messages of an archive, by side.
-fn seen_types(archive: &Path, contracts: &[Contract; 2]) -> [BTreeSet<String>; 2] {
+fn seen_types(archive: &Path, contracts: &Contracts) -> [BTreeSet<String>; 2] {
     let mut found = [BTreeSet::new(), BTreeSet::new()];
     let mut add = |side: usize, target: &str, call: &Exchange, has_answer: bool| {
         let path = target.split('?').next().unwrap_or_default();
@@ -354,7 +354,7 @@ fn messaging() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging")
 }
 
-fn contracts(pack: &Path) -> [Contract; 2] {
+fn contracts(pack: &Path) -> Contracts {
     compile(&PackSource::from_dir(pack).expect("a pack")).contracts.expect("two contracts")
 }
 

@@ -7,7 +7,7 @@ use proptest::prelude::*;
 use proptest::test_runner::{Config, TestRunner};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_compiler::contract::{Contract, Operation, RequestBody, StatusPattern, breaches};
+use switchback_compiler::contract::{Contract, Contracts, Operation, RequestBody, StatusPattern, breaches};
 use switchback_compiler::mapping::{self, Compiled};
 use switchback_engine::translate::{Call, Event, FaultKind, Next, Reply, Request, Run, Settings};
 use switchback_json::{Limits, Value};
@@ -125,7 +125,7 @@ fn success(operation: &Operation) -> (u16, Option<&switchback_compiler::contract
     known.unwrap_or((200, None))
 }
 
-fn drawn(pack: &Pack, contracts: &[Contract; 2], route: &Route, side: SideId) -> BoxedStrategy<Drawn> {
+fn drawn(pack: &Pack, contracts: &Contracts, route: &Route, side: SideId) -> BoxedStrategy<Drawn> {
     let served = &contracts[usize::from(side.0)];
     let called = &contracts[usize::from(side.other().0)];
     let operation = operation_of(served, &route.operation.key);

@@ -77,6 +77,9 @@ pub struct Contract {
     by_shape: HashMap<(Method, String), usize>,
 }
 
+/// The contracts of a pack, old side first. Each result of a compiler shares those that did not change.
+pub type Contracts = [Arc<Contract>; 2];
+
 /// One method of one path.
 #[derive(Debug, Clone)]
 pub struct Operation {

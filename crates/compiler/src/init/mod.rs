@@ -16,7 +16,7 @@ mod paging;
 mod places;
 mod text;
 
-use crate::contract::{Contract, Documents};
+use crate::contract::{Contract, Contracts, Documents};
 use crate::diagnostic::{Code, Findings, Severity, Sources};
 use crate::mapping::load::{PackFile, PackSource};
 use crate::mapping::{Compiled, Compiler};
@@ -118,7 +118,7 @@ pub fn draft(
 ) -> Result<Draft, Box<Compiled>> {
     progress("reading the contracts");
     let manifest_of =
-        |rest: &str, contracts: Option<&[Contract; 2]>| text::manifest(pack, sides, rest, contracts);
+        |rest: &str, contracts: Option<&Contracts>| text::manifest(pack, sides, rest, contracts);
     let base = [("pack.yaml".to_owned(), manifest_of("keep", None))];
     let mut own = own;
     let mut compiler = Compiler::default();
@@ -190,7 +190,7 @@ enum Retry {
 struct Attempt<'d> {
     sides: &'d [SideDocument; 2],
     own: &'d [(String, String)],
-    contracts: &'d [Contract; 2],
+    contracts: &'d Contracts,
     unfit: &'d HashMap<String, String>,
     given: &'d DraftContext<'d>,
     /// Sources that the spans of the contracts refer to.

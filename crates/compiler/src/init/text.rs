@@ -3,7 +3,7 @@
 use super::bodies::{RouteDraft, quote};
 use super::operations::{PairCandidate, Tier};
 use super::{Decision, DecisionCase, DecisionGroup, DraftCounts, SideDocument, Weight, paging};
-use crate::contract::Contract;
+use crate::contract::{Contract, Contracts};
 use crate::yaml::{self, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use switchback_plan::Loss;
@@ -13,7 +13,7 @@ pub(super) fn manifest(
     pack: &str,
     sides: &[SideDocument; 2],
     rest: &str,
-    contracts: Option<&[Contract; 2]>,
+    contracts: Option<&Contracts>,
 ) -> String {
     let [old, new] = sides;
     let (a, b) = (quote(&old.name), quote(&new.name));

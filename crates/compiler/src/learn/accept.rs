@@ -3,7 +3,7 @@
 
 use super::evidence::NULL_IS_ABSENT;
 use super::model::{Learned, LearnedLine};
-use crate::contract::{Contract, Object, Operation, Type, TypeKind, assignable};
+use crate::contract::{Contracts, Object, Operation, Type, TypeKind, assignable};
 use crate::diagnostic::{Findings, Severity, Sources};
 use crate::mapping::Compiler;
 use crate::mapping::fragments::has_use;
@@ -52,7 +52,7 @@ pub fn accept(
 struct Writer<'w> {
     source: &'w PackSource,
     learned: &'w Learned,
-    contracts: &'w [Contract; 2],
+    contracts: &'w Contracts,
     compiler: Compiler,
     done: Acceptance,
 }

@@ -4,7 +4,9 @@
 
 use super::ast::{CompareType, FieldPlace, Manifest, Spanned};
 use super::{faults, origin};
-use crate::contract::{Additional, Contract, Operation, Reference, Type, TypeId, TypeIn, TypeKind, Types};
+use crate::contract::{
+    Additional, Contract, Contracts, Operation, Reference, Type, TypeId, TypeIn, TypeKind, Types,
+};
 use crate::diagnostic::{Findings, Sources};
 use std::cell::Cell;
 use std::collections::{BTreeMap, HashMap};
@@ -19,7 +21,7 @@ const PLACES_MAX: usize = 20_000;
 
 /// The declarations, checked.
 pub(super) struct Comparisons<'a> {
-    contracts: &'a [Contract; 2],
+    contracts: &'a Contracts,
     sources: &'a Sources,
     /// By side and type name.
     types: [HashMap<&'a str, TypeDisclosure<'a>>; 2],
@@ -78,7 +80,7 @@ impl DeclaredPlaces {
 /// Checks the declarations of a pack.
 pub(super) fn check<'a>(
     manifest: &'a Manifest,
-    contracts: &'a [Contract; 2],
+    contracts: &'a Contracts,
     sources: &'a Sources,
     findings: &mut Findings,
 ) -> Comparisons<'a> {
@@ -436,7 +438,7 @@ mod tests {
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         let contracts = [0, 1].map(|_| {
             let documents = Documents::single(&mut sources, "a", mutual(12).as_bytes(), &mut findings);
-            parse_contract("a", &documents.expect("it is YAML"), &mut findings)
+            Arc::new(parse_contract("a", &documents.expect("it is YAML"), &mut findings))
         });
         let span = Span::default();
         let name = |text: &str| Spanned { value: text.to_owned(), span };

@@ -12,7 +12,7 @@ use super::references::{NameLog, ResolvedName};
 use super::{
     compare, conformance, disclosures, errors, events, examples, hosts, made, manifest, routes, texts,
 };
-use crate::contract::{Contract, Proven};
+use crate::contract::{Contracts, Proven};
 use crate::diagnostic::{Aspect, FileId, Findings, Sources, Span};
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -31,7 +31,7 @@ pub struct Compiled {
     /// The parsed mapping files; `None` if the manifest or a contract cannot be read.
     program: Option<ProgramDecl>,
     /// Old side first; `None` if the manifest or a contract cannot be read.
-    pub contracts: Option<[Contract; 2]>,
+    pub contracts: Option<Contracts>,
     /// Whether findings were left out because there are too many.
     is_capped: bool,
     /// The names of the mapping files with their meanings, in the order of the text; empty unless the
@@ -207,7 +207,7 @@ fn compile_with(
 
 /// Returns the contracts of a pack as [`compile`] does, old side first, or `None` if they or the
 /// manifest cannot be read.
-pub fn contracts(source: &PackSource) -> Option<[Contract; 2]> {
+pub fn contracts(source: &PackSource) -> Option<Contracts> {
     let (mut sources, mut findings) = (Sources::new(), Findings::new());
     let (program, mut contracts) = load::load_pack(source, &mut sources, &mut findings)?;
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);

@@ -14,7 +14,7 @@ use super::ast::{
 };
 use super::examples::is_open;
 use super::literal::json;
-use crate::contract::{Breach, BreachKind, Contract, Operation, breaches, parameter_breaches};
+use crate::contract::{Breach, BreachKind, Contract, Contracts, Operation, breaches, parameter_breaches};
 use crate::diagnostic::{Code, Finding, Findings, Span};
 use crate::yaml::{Kind, Node};
 use http::Method;
@@ -22,7 +22,7 @@ use switchback_json::{Limits, Value};
 use switchback_plan::Message;
 
 /// Reports each place of an example that violates a contract.
-pub(super) fn check(program: &ProgramDecl, contracts: &[Contract; 2], findings: &mut Findings) {
+pub(super) fn check(program: &ProgramDecl, contracts: &Contracts, findings: &mut Findings) {
     let mut judge = ExampleConformance { findings };
     for example in &program.examples {
         match example {

@@ -6,7 +6,7 @@ use super::lens::{LensEnv, Lenses, Supply, lost};
 use super::message_place::{self, MessagePart, Missed, walk};
 use super::names::PackNames;
 use super::{faults, form, literal};
-use crate::contract::{Contract, Narrowing, Type, TypeIn, compare};
+use crate::contract::{Contract, Contracts, Narrowing, Type, TypeIn, compare};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
@@ -24,7 +24,7 @@ const KIND: &str = "$kind";
 /// for an omitted name.
 pub(super) fn types<'c>(
     manifest: &Manifest,
-    contracts: &'c [Contract; 2],
+    contracts: &'c Contracts,
     findings: &mut Findings,
 ) -> [Option<&'c Type>; 2] {
     [0, 1].map(|side| {
@@ -45,7 +45,7 @@ const BODY: &str = "error body ";
 /// the served side's contract does not accept.
 pub(super) fn plans(
     manifest: &Manifest,
-    contracts: &[Contract; 2],
+    contracts: &Contracts,
     types: [Option<&Type>; 2],
     lenses: &Lenses<'_>,
     findings: &mut Findings,
@@ -104,7 +104,7 @@ fn plan(
 /// service share such a type.
 pub(super) fn warn_foreign_errors(
     manifest: &Manifest,
-    contracts: &[Contract; 2],
+    contracts: &Contracts,
     routes: [&[Route]; 2],
     findings: &mut Findings,
 ) {
@@ -131,7 +131,7 @@ pub(super) fn warn_foreign_errors(
 /// Returns the format of the gateway's errors for clients of each side.
 pub(super) fn style(
     manifest: &Manifest,
-    contracts: &[Contract; 2],
+    contracts: &Contracts,
     types: [Option<&Type>; 2],
     names: &PackNames,
     placeholders: &[BTreeSet<String>],
@@ -217,7 +217,7 @@ fn is_told(written: &Node, body: &[ErrorPiece], findings: &mut Findings) -> bool
 /// Returns, by side, the rules that recognize failures regardless of their status.
 pub(super) fn failures(
     manifest: &Manifest,
-    contracts: &[Contract; 2],
+    contracts: &Contracts,
     sources: &Sources,
     findings: &mut Findings,
 ) -> PerSide<Vec<FailureRule>> {

@@ -6,9 +6,10 @@
 use super::ast::{HostDecl, Manifest, Spanned};
 use super::faults;
 use super::routes::find_operation;
-use crate::contract::{Contract, Operation};
+use crate::contract::{Contract, Contracts, Operation};
 use crate::diagnostic::Findings;
 use std::collections::{BTreeSet, HashSet};
+use std::sync::Arc;
 use switchback_plan::{HostId, SideId};
 
 /// Maximum number of hosts per side. Each host has its own connections.
@@ -16,13 +17,17 @@ pub(super) const HOSTS_MAX: usize = 32;
 const NAME_BYTES_MAX: usize = 32;
 
 /// Sets the host of each operation.
-pub(super) fn place(manifest: &Manifest, contracts: &mut [Contract; 2], findings: &mut Findings) {
+pub(super) fn place(manifest: &Manifest, contracts: &mut Contracts, findings: &mut Findings) {
     for (side, contract) in contracts.iter_mut().enumerate() {
         let hosts = &manifest.hosts[SideId(side as u8)];
         if let Some(more) = hosts.get(HOSTS_MAX) {
             findings.push(faults::too_many_hosts(&more.name, HOSTS_MAX));
             continue;
         }
+        if hosts.is_empty() {
+            continue;
+        }
+        let contract = Arc::make_mut(contract);
         let mark = findings.len();
         for host in hosts.iter().filter(|host| !is_name(&host.name.value)) {
             findings.push(faults::host_name(&host.name));

@@ -2,7 +2,9 @@
 //! with `keep`) from the contracts, one for each success. Authors need not write them, because they
 //! would only repeat the contracts.
 
-use crate::contract::{Contract, Operation, Parameter, Scalar, StatusPattern, TypeKind, Types, sample};
+use crate::contract::{
+    Contract, Contracts, Operation, Parameter, Scalar, StatusPattern, TypeKind, Types, sample,
+};
 use serde_json::Value;
 use switchback_plan::{
     BodyFormat, Direction, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, Expr, HeaderRule, Pack,
@@ -11,14 +13,14 @@ use switchback_plan::{
 };
 
 /// Returns an example for each success of each operation that passes unchanged.
-pub fn examples(pack: &Pack, contracts: &[Contract; 2]) -> Vec<Example> {
+pub fn examples(pack: &Pack, contracts: &Contracts) -> Vec<Example> {
     let of = |direction| of_direction(direction, contracts);
     pack.directions.iter().flat_map(of).collect()
 }
 
 fn of_direction<'p>(
     direction: &'p Direction,
-    contracts: &'p [Contract; 2],
+    contracts: &'p Contracts,
 ) -> impl Iterator<Item = Example> + 'p {
     let [served, called] =
         [direction.serves, direction.serves.other()].map(|side| &contracts[usize::from(side.0)]);

@@ -5,7 +5,7 @@ use super::ast::{Manifest, ProgramDecl, Spanned};
 use super::corrections::Corrections;
 use super::fragments::{self, Fragments};
 use super::language;
-use crate::contract::{self, Contract, Documents, Fetch};
+use crate::contract::{self, Contract, Contracts, Documents, Fetch};
 use crate::diagnostic::{Code, Finding, Findings, Sources, Span};
 use crate::yaml;
 use std::borrow::Cow;
@@ -108,7 +108,7 @@ pub(super) fn load_pack(
     source: &PackSource,
     sources: &mut Sources,
     findings: &mut Findings,
-) -> Option<(ProgramDecl, [Contract; 2])> {
+) -> Option<(ProgramDecl, Contracts)> {
     let (corrections, mut corrected) = (Corrections::default(), Vec::new());
     read_with(source, &corrections, &mut corrected, &mut Texts::default(), &|| false, sources, findings)
 }
@@ -123,7 +123,7 @@ pub(super) fn read_with(
     is_stopped: &dyn Fn() -> bool,
     sources: &mut Sources,
     findings: &mut Findings,
-) -> Option<(ProgramDecl, [Contract; 2])> {
+) -> Option<(ProgramDecl, Contracts)> {
     let Some(bytes) = source.bytes(MANIFEST) else {
         let file = sources.add(MANIFEST, "");
         let help =
@@ -163,7 +163,7 @@ pub(super) fn read_with(
 /// Cache of parsed files, before corrections are applied. Unchanged files are not parsed again.
 #[derive(Debug, Default)]
 pub(super) struct Texts {
-    contracts: [Option<(ContractKey, LoadedPart<Contract>)>; 2],
+    contracts: [Option<(ContractKey, LoadedPart<Arc<Contract>>)>; 2],
     /// By path, the order in which they are processed.
     mappings: BTreeMap<String, LoadedPart<yaml::Node>>,
 }
@@ -237,7 +237,7 @@ impl Texts {
         is_stopped: &dyn Fn() -> bool,
         sources: &mut Sources,
         findings: &mut Findings,
-    ) -> Option<([Option<Contract>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>)> {
+    ) -> Option<([Option<Arc<Contract>>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>)> {
         let contracts = [0, 1].map(|side: usize| {
             let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
             // A different side name or document path invalidates the part.
@@ -283,7 +283,7 @@ fn read_contract(
     fetch: Fetch<'_, '_>,
     sources: &mut Sources,
     findings: &mut Findings,
-) -> Option<Contract> {
+) -> Option<Arc<Contract>> {
     let Spanned { value: path, span } = &manifest.contracts[side];
     if fetch(path).is_none() {
         // Mapping files are never contracts, so do not suggest them.
@@ -299,7 +299,7 @@ fn read_contract(
         return None;
     }
     let documents = Documents::load(sources, path, fetch, findings)?;
-    Some(contract::parse_contract(&manifest.sides[side].value, &documents, findings))
+    Some(Arc::new(contract::parse_contract(&manifest.sides[side].value, &documents, findings)))
 }
 
 impl ProgramDecl {

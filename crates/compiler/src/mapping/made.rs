@@ -5,7 +5,7 @@ use super::ast::{
     BodyDecl, PairDecl, PairHeaders, PairMedia, PairSides, ParameterLine, ParameterRules, ProgramDecl,
     ReasonDecl, RestWord, RouteDecl, Spanned,
 };
-use crate::contract::{Contract, OpKey, Operation};
+use crate::contract::{Contracts, OpKey, Operation};
 use crate::diagnostic::Span;
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ pub(super) const REST_REASON: &str = "rest";
 const REST_TEXT: &str = "This operation is not available here.";
 
 /// Adds the pairs and the reason to a program.
-pub(super) fn add(program: &mut ProgramDecl, contracts: &[Contract; 2]) {
+pub(super) fn add(program: &mut ProgramDecl, contracts: &Contracts) {
     let keeps = program.manifest.rest.iter().flatten().find(|word| word.value == RestWord::Keep);
     if let Some(span) = program.manifest.identical.or(keeps.map(|word| word.span)) {
         let made = pairs(program, contracts, span);
@@ -35,7 +35,7 @@ pub(super) fn add(program: &mut ProgramDecl, contracts: &[Contract; 2]) {
 
 /// Returns a pair for each operation that both sides have under the same method and path, unless
 /// routes name it on both sides.
-fn pairs(program: &ProgramDecl, contracts: &[Contract; 2], span: Span) -> Vec<RouteDecl> {
+fn pairs(program: &ProgramDecl, contracts: &Contracts, span: Span) -> Vec<RouteDecl> {
     let named = routed_operations(program);
     let is_named = |side: usize, operation: &Operation| {
         named.contains(&(side, operation.key.method.to_string(), operation.key.path.shape()))

@@ -5,9 +5,10 @@ use super::ast::{self, CarrierKind, Manifest, Spanned};
 use super::names::setting_kind;
 use super::routes::OWN_HEADERS;
 use super::{faults, literal, origin};
-use crate::contract::{Contract, Media, Operation, PathTemplate};
+use crate::contract::{Contracts, Media, Operation, PathTemplate};
 use crate::diagnostic::{Findings, Sources};
 use crate::yaml::{Kind, Node};
+use std::sync::Arc;
 use switchback_plan::{Carrier, Credential, Scheme, Setting, SettingKind, Side, SideId};
 
 /// Returns both sides, or `None` for a side with an invalid credential.
@@ -83,7 +84,7 @@ fn scheme(word: &Spanned<String>, findings: &mut Findings) -> Option<Scheme> {
 
 /// Removes the parameters and form fields that carry tokens from the contracts. The gateway alone
 /// reads and sets them, so routes, comparisons and recordings must not see them.
-pub(super) fn take_credentials(manifest: &Manifest, contracts: &mut [Contract; 2], findings: &mut Findings) {
+pub(super) fn take_credentials(manifest: &Manifest, contracts: &mut Contracts, findings: &mut Findings) {
     for (side, contract) in contracts.iter_mut().enumerate() {
         let Some(credential) = manifest.credentials[side].as_ref() else { continue };
         let read_forms = credential.read.iter().filter(|one| matches!(one.kind, CarrierKind::FormField));
@@ -96,8 +97,8 @@ pub(super) fn take_credentials(manifest: &Manifest, contracts: &mut [Contract; 2
         }
         for carrier in credential.carriers() {
             match carrier.kind {
-                CarrierKind::Query => contract.take_query(&carrier.name.value),
-                CarrierKind::FormField => contract.take_form_field(&carrier.name.value),
+                CarrierKind::Query => Arc::make_mut(contract).take_query(&carrier.name.value),
+                CarrierKind::FormField => Arc::make_mut(contract).take_form_field(&carrier.name.value),
                 CarrierKind::Usual | CarrierKind::Scheme(_) | CarrierKind::Own(_) => {}
             }
         }

@@ -5,7 +5,7 @@
 use super::ast::{ShapeDecl, USE};
 use super::compile::Compiled;
 use super::schema;
-use crate::contract::{Additional, Contract, TypeIn, TypeKind};
+use crate::contract::{Additional, Contract, Contracts, TypeIn, TypeKind};
 use serde_json::{Map, Value, json};
 
 /// Depth of nested places that are listed. Deeper ones are not checked.
@@ -21,7 +21,7 @@ pub fn named_schema(compiled: &Compiled) -> Value {
     };
     let sides = contracts.each_ref().map(|contract| contract.name.as_str());
     let mut schema = schema::without_uses(Some(sides));
-    let operations = contracts.each_ref().map(operations);
+    let operations = contracts.each_ref().map(|contract| operations(contract));
     for (side, operations) in sides.iter().zip(&operations) {
         set(&mut schema, &format!("/$defs/pair/properties/pair/properties/{side}"), one_of(operations));
     }
@@ -71,12 +71,7 @@ fn set(schema: &mut Value, pointer: &str, mut form: Value) {
 }
 
 /// Returns the schema of a shape with the places of its types, or `None` if these have no fields.
-fn shape_of(
-    general: &Value,
-    shape: &ShapeDecl,
-    sides: [&str; 2],
-    contracts: &[Contract; 2],
-) -> Option<Value> {
+fn shape_of(general: &Value, shape: &ShapeDecl, sides: [&str; 2], contracts: &Contracts) -> Option<Value> {
     let of = shape.of.as_ref()?;
     let mut types = of.iter().zip(contracts).map(|(name, contract)| {
         let ty = contract.types.at(&contract.types.get(&name.value)?.ty);

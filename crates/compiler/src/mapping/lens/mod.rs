@@ -28,7 +28,7 @@ use super::ast::{ExprDecl, ProgramDecl, ShapeUse, Spanned};
 use super::literal;
 use super::names::PackNames;
 use super::references::ResolvedKind;
-use crate::contract::{Array, Contract, Field, TypeIn, TypeKind, assignable_but_for_null};
+use crate::contract::{Array, Contracts, Field, TypeIn, TypeKind, assignable_but_for_null};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::Node;
 use line::ShapeLines;
@@ -99,7 +99,7 @@ type BuiltKey = (String, SideId);
 #[derive(Clone, Copy)]
 pub(crate) struct LensEnv<'p> {
     pub program: &'p ProgramDecl,
-    pub contracts: &'p [Contract; 2],
+    pub contracts: &'p Contracts,
     pub names: &'p PackNames,
     pub sources: &'p Sources,
     /// Whether the result is needed no longer. Checks may then end early, with any result.

@@ -8,8 +8,8 @@ use super::operations::operation;
 use super::route::RouteCheck;
 use super::{RouteEnv, calls, faults, route_of};
 use crate::contract::{
-    Additional, Contract, Media, OpKey, Operation, Parameter, ParameterForm, Reference, Response, ScalarKind,
-    StatusPattern, Type, TypeKind,
+    Additional, Contracts, Media, OpKey, Operation, Parameter, ParameterForm, Reference, Response,
+    ScalarKind, StatusPattern, Type, TypeKind,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{self, ProgramDecl, Spanned, StepDecl};
@@ -37,11 +37,7 @@ struct DeclaredArchive {
 
 impl Archives {
     /// Collects the declarations of a program in order.
-    pub(crate) fn collect(
-        program: &ProgramDecl,
-        contracts: &[Contract; 2],
-        findings: &mut Findings,
-    ) -> Archives {
+    pub(crate) fn collect(program: &ProgramDecl, contracts: &Contracts, findings: &mut Findings) -> Archives {
         let mut all: Vec<DeclaredArchive> = Vec::new();
         for archive in &program.archives {
             if let Some(first) = all.iter().find(|known| known.name.value == archive.name.value) {
@@ -100,7 +96,7 @@ impl Archives {
 /// Resolves the declared type, or the type of one of its fields.
 fn value_of(
     value: &ast::ArchiveValue,
-    contracts: &[Contract; 2],
+    contracts: &Contracts,
     findings: &mut Findings,
 ) -> Option<ContextValue> {
     let (at, span) = (value.side.side, value.ty.span);

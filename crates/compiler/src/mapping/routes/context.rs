@@ -5,7 +5,7 @@
 //! [`ContextValue`] belong to the contract of its side.
 
 use crate::contract::{
-    Access, Additional, Array, Contract, Field, JsonKind, Limits, Object, Scalar, ScalarKind, Type, TypeIn,
+    Access, Additional, Array, Contracts, Field, JsonKind, Limits, Object, Scalar, ScalarKind, Type, TypeIn,
     TypeKind, Unread,
 };
 use crate::diagnostic::Span;
@@ -43,7 +43,7 @@ impl ContextValue {
         array.max_items
     }
 
-    pub(super) fn in_types<'a>(&'a self, contracts: &'a [Contract; 2]) -> TypeIn<'a> {
+    pub(super) fn in_types<'a>(&'a self, contracts: &'a Contracts) -> TypeIn<'a> {
         TypeIn { types: &contracts[self.side].types, ty: &self.ty }
     }
 }

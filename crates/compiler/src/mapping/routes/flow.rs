@@ -8,7 +8,7 @@ use super::context::{ContextValue, field, headers, object};
 use super::proof::{Proofs, ProvenFact};
 use super::provenance::Provenance;
 use crate::contract::{
-    Additional, Contract, Enum, JsonKind, Literal, Object, Operation, Parameter, Type, TypeKind, Types,
+    Additional, Contracts, Enum, JsonKind, Literal, Object, Operation, Parameter, Type, TypeKind, Types,
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ExprDecl, ExprKind};
@@ -200,14 +200,14 @@ impl Flow {
     }
 
     /// Returns the flow where a condition holds.
-    pub(super) fn where_holds(&self, facts: &[(Vec<String>, Fact)], contracts: &[Contract; 2]) -> Flow {
+    pub(super) fn where_holds(&self, facts: &[(Vec<String>, Fact)], contracts: &Contracts) -> Flow {
         let mut flow = self.clone();
         flow.learn_all(facts, contracts);
         flow
     }
 
     /// Applies all facts of a condition.
-    pub(super) fn learn_all(&mut self, facts: &[(Vec<String>, Fact)], contracts: &[Contract; 2]) {
+    pub(super) fn learn_all(&mut self, facts: &[(Vec<String>, Fact)], contracts: &Contracts) {
         for (names, fact) in facts {
             let names: Vec<&str> = names.iter().map(String::as_str).collect();
             self.learn(&names, fact, contracts);
@@ -255,7 +255,7 @@ impl Flow {
     }
 
     /// Applies a fact to the place that `names` lead to from the root of the context.
-    pub(super) fn learn(&mut self, names: &[&str], fact: &Fact, contracts: &[Contract; 2]) {
+    pub(super) fn learn(&mut self, names: &[&str], fact: &Fact, contracts: &Contracts) {
         if let Fact::Known(known) = fact {
             self.proofs.learn(names, *known);
             return;
@@ -289,7 +289,7 @@ impl Flow {
         &self,
         steps: &[String],
         mut held: ContextValue,
-        contracts: &[Contract; 2],
+        contracts: &Contracts,
     ) -> ContextValue {
         for (place, fact) in self.indexed.iter().filter(|(place, _)| place.starts_with(steps)) {
             // A fact about a nested place implies only that this place is present.

@@ -2,7 +2,7 @@
 
 use super::faults;
 use super::operations;
-use crate::contract::{Contract, Operation};
+use crate::contract::{Contracts, Operation};
 use crate::diagnostic::{Findings, Span};
 use crate::mapping::ast::{ProgramDecl, RouteDecl};
 use std::collections::HashMap;
@@ -27,7 +27,7 @@ pub(super) type AssignedRoutes<'a> = (Assigned<'a>, Vec<Assigned<'a>>);
 /// operations with several routes or without one.
 pub(super) fn assign<'a>(
     program: &'a ProgramDecl,
-    contracts: &'a [Contract; 2],
+    contracts: &'a Contracts,
     is_stopped: &dyn Fn() -> bool,
     findings: &mut Findings,
 ) -> [Vec<AssignedRoutes<'a>>; 2] {
