@@ -2,6 +2,7 @@
 
 use super::{Key, Kind, Node, TextStyle, faults};
 use crate::diagnostic::{Findings, suggest};
+use std::cell::LazyCell;
 
 /// The keys of one kind of map.
 #[derive(Debug, Clone, Copy)]
@@ -71,13 +72,15 @@ impl<'n> Fields<'n> {
         let entries = node.map(findings)?;
         let known = keys.all();
         let is_given = |name: &str| entries.iter().any(|(key, _)| key.name == name);
+        // Suggest only keys that are not present yet.
+        let free = LazyCell::new(|| {
+            known.iter().map(|(name, _)| *name).filter(|name| !is_given(name)).collect::<Vec<_>>()
+        });
         // A misspelt key is not also reported as missing.
         let mut meant = Vec::new();
         for (key, _) in entries.iter().filter(|(key, _)| !known.iter().any(|(name, _)| *name == key.name)) {
-            // Suggest only keys that are not present yet.
-            let free: Vec<_> = known.iter().map(|(name, _)| *name).filter(|name| !is_given(name)).collect();
-            meant.extend(suggest(&key.name, free.clone()));
-            findings.push(faults::unknown_key(&key.name, key.span, keys.what, free.into_iter()));
+            meant.extend(suggest(&key.name, free.iter().copied()));
+            findings.push(faults::unknown_key(&key.name, key.span, keys.what, free.iter().copied()));
         }
         for (name, _) in known.iter().filter(|(_, required)| *required) {
             if !is_given(name) && !meant.contains(name) {
