@@ -18,6 +18,7 @@ mod join;
 mod pattern;
 mod plus;
 mod sort;
+mod uuid;
 
 use crate::convert::{ArgumentError, Facts, Given, Spec};
 use crate::{Key, Kinds, Raw};
@@ -132,6 +133,7 @@ pub const FUNCTIONS: &[&FunctionSpec] = &[
     &pattern::REPLACE,
     &digest::MD5,
     &digest::SHA256,
+    &uuid::SPEC,
     &arithmetic::SUM,
     &arithmetic::DIFFERENCE,
     &arithmetic::PRODUCT,
