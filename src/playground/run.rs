@@ -263,7 +263,8 @@ fn begin(tried: &DryRunPack, exchange: &Exchange) -> Result<Begun, TryError> {
         _ => negotiate(accepted.unwrap_or_default(), languages),
     };
     let query = query.map(str::to_owned);
-    let request = translate::Request { path: values, query, headers, body, language };
+    let arrival = Some(translate::Arrival::of_recording(&exchange.started));
+    let request = translate::Request { path: values, query, headers, body, language, arrival };
     Ok(Begun { serves, route, target: target.clone(), language, request })
 }
 

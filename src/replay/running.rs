@@ -110,6 +110,7 @@ impl Replayer {
             headers,
             body,
             language,
+            arrival: Some(translate::Arrival::of_recording(&exchange.started)),
         };
         let (pack, settings) = (Arc::clone(&self.pack), Arc::clone(&self.settings));
         let recorded = exchange.gateway.as_ref().map_or(0, |known| known.calls.len());

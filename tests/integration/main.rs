@@ -31,6 +31,7 @@ mod events;
 mod events_dual;
 mod exchange_laws;
 mod forwarded_times;
+mod functions;
 mod gateway_layers;
 mod gateway_load;
 mod gateway_two_witnesses;

@@ -2,7 +2,8 @@
 //! responses.
 //!
 //! The context is
-//! `{request: {path, query, headers, body}, <step>: {status, headers, body}, <selection>: value, config}`.
+//! `{request: {path, query, headers, body, received, id}, <step>: {status, headers, body},
+//! <selection>: value, config}`. `received` and `id` are there if the route reads one of them.
 //! The values of `request.path` and `request.query` have the JSON types that the served contract
 //! declares.
 

@@ -79,6 +79,7 @@ pub use oauth::{BodyForm, ClientAuth, RefreshExtra, TokenRequests};
 pub use paging::{LastPage, MemberPath, PagedBy, PagedSide, Paging, Told};
 pub use parameter::{ListStyle, ParameterKind, ParameterShape, Variable};
 pub use predicate::Predicate;
+pub use reads::ARRIVAL;
 pub use refusal::{AfterDate, Refusal, RefusePolicy};
 pub use report::{
     ArchiveReport, EventReport, GapReport, InsteadReport, LossReport, OperationReport, Report, SettingReport,

@@ -101,6 +101,31 @@ impl Block {
     }
 }
 
+impl Expr {
+    /// Returns whether the value depends on the arrival of the request, directly or through one of
+    /// these results, so that it differs for each request.
+    pub fn depends_on_arrival(&self, results: &BTreeSet<Arc<str>>) -> bool {
+        let mut found = false;
+        let mut note = |read: Read<'_>| {
+            if let Read::Place(place) = read {
+                found |= match &place.path {
+                    Path::Singular(segments) => {
+                        let names: Vec<&str> = members_of(segments).take(2).collect();
+                        names.first().is_some_and(|first| results.contains(*first))
+                            || ARRIVAL.contains(&names.join(".").as_str())
+                    }
+                    Path::Query(_) => false,
+                };
+            }
+        };
+        Reads { note: &mut note }.expr(self);
+        found
+    }
+}
+
+/// The places of the arrival of a request.
+pub const ARRIVAL: [&str; 2] = ["request.received", "request.id"];
+
 fn is_body_of(expr: &Expr, step: &str) -> bool {
     match expr {
         Expr::At(Location { path: Path::Singular(segments), .. }) => members_of(segments).eq([step, "body"]),
@@ -132,7 +157,7 @@ impl Reads<'_> {
         match &route.kind {
             RouteKind::Pair(pair) => self.pair(pair),
             RouteKind::Serve(serve) => {
-                let Serve { checks, fill: _, block } = &**serve;
+                let Serve { checks, fill: _, block, reads_arrival: _ } = &**serve;
                 checks.iter().for_each(|check| self.check(check));
                 self.block(block);
             }

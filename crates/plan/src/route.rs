@@ -71,6 +71,11 @@ impl Route {
         std::iter::once(self).chain(self.instead.iter().map(|instead| &instead.route))
     }
 
+    /// Returns whether the route or an alternative reads the arrival of the request.
+    pub fn reads_arrival(&self) -> bool {
+        self.all().any(|route| matches!(&route.kind, RouteKind::Serve(serve) if serve.reads_arrival))
+    }
+
     /// Returns the blocks of a route of several calls, outer ones first.
     pub fn blocks(&self) -> impl Iterator<Item = &Block> {
         let block = match &self.kind {

@@ -23,6 +23,8 @@ pub struct Serve {
     pub fill: Vec<(Key, Raw)>,
     /// Steps to run if all checks pass.
     pub block: Block,
+    /// Whether it reads the arrival of the request: `request.received` or `request.id`.
+    pub reads_arrival: bool,
 }
 
 /// A condition on the request. If it is false, the route ends.

@@ -45,6 +45,7 @@ pub fn run(
         headers: sent.headers.clone(),
         body: sent.body.clone().into(),
         language: 0,
+        arrival: None,
     };
     let none = Value::Object(switchback_json::Object::new());
     let settings = Arc::new(Settings::new(pack, &none).expect("no setting is given"));

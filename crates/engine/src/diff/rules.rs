@@ -5,13 +5,13 @@
 use super::language::Vocabulary;
 use super::place::{member_path, names};
 use std::cell::RefCell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use switchback_json::{Limits, Value};
 use switchback_plan::{
     Absent, Answer, Block, Close, CloseFrom, CompareKind, CompareRule, Disclosed, Disclosures, End, Expr,
     Loss, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PerSide, ResponseBody, Route, RouteId,
-    RouteKind, SideId, StatusFrom, StatusTo, ValueOp,
+    RouteKind, Serve, SideId, StatusFrom, StatusTo, StepAction, ValueOp,
 };
 
 /// All rules of a pack, compiled once when the pack is loaded.
@@ -325,7 +325,8 @@ impl Ground<'_> {
                 }
             }
             RouteKind::Serve(serve) => {
-                serve.block.all().for_each(|block| self.block(block, route, &mut answers))
+                let arrival = results_of_arrival(serve);
+                serve.block.all().for_each(|block| self.block(block, route, &arrival, &mut answers))
             }
             RouteKind::Refuse(_) => {}
         }
@@ -338,7 +339,7 @@ impl Ground<'_> {
     }
 
     fn body(&self, op: &ValueOp, losses: &[Loss], origin: &Origin, declared: &[CompareRule]) -> Node {
-        let tree = Tree { ground: self, losses, origin };
+        let tree = Tree::new(self, losses, origin);
         let mut node = tree.op(op, "$");
         tree.left_out(&mut node);
         declare(&mut node, declared);
@@ -358,7 +359,7 @@ impl Ground<'_> {
     }
 
     fn error_tree(&self, op: &ValueOp, route: &Route) -> Node {
-        let mut node = Tree { ground: self, losses: &[], origin: &route.origin }.op(op, "$");
+        let mut node = Tree::new(self, &[], &route.origin).op(op, "$");
         if let Some(names) = self.text {
             names.iter().fold(&mut node, |node, name| node.member(name)).is_text = true;
         }
@@ -367,33 +368,48 @@ impl Ground<'_> {
     }
 
     /// Adds the answers that a block itself can end with, including those of failed steps.
-    fn block(&self, block: &Block, route: &Route, answers: &mut Vec<(Statuses, Arc<Node>)>) {
+    fn block(
+        &self,
+        block: &Block,
+        route: &Route,
+        arrival: &BTreeSet<Arc<str>>,
+        answers: &mut Vec<(Statuses, Arc<Node>)>,
+    ) {
+        let tree = |origin| Tree { ground: self, losses: &route.losses, origin, arrival, supplied: &[] };
         for (step, call) in block.calls() {
             if let OnFail::Answer(answer) = &call.on_fail {
-                self.answer(answer, &step.origin, route, answers);
+                add_answer(&tree(&step.origin), answer, route, answers);
             }
         }
         if let End::Answer(answer) = &block.end {
-            self.answer(answer, &route.origin, route, answers);
+            add_answer(&tree(&route.origin), answer, route, answers);
         }
     }
+}
 
-    fn answer(
-        &self,
-        answer: &Answer,
-        origin: &Origin,
-        route: &Route,
-        answers: &mut Vec<(Statuses, Arc<Node>)>,
-    ) {
-        let tree = Tree { ground: self, losses: &route.losses, origin };
-        let mut node = answer.body.as_ref().map(|body| tree.value(body, "$")).unwrap_or_default();
-        // Losses and declared rules of a route describe its successes.
-        if answer.status < 400 {
-            tree.left_out(&mut node);
-            declare(&mut node, &route.compare);
-        }
-        add(answers, Statuses::Exact(answer.status), Arc::new(node));
+fn add_answer(tree: &Tree<'_>, answer: &Answer, route: &Route, answers: &mut Vec<(Statuses, Arc<Node>)>) {
+    let mut node = answer.body.as_ref().map(|body| tree.value(body, "$")).unwrap_or_default();
+    // Losses and declared rules of a route describe its successes.
+    if answer.status < 400 {
+        tree.left_out(&mut node);
+        declare(&mut node, &route.compare);
     }
+    add(answers, Statuses::Exact(answer.status), Arc::new(node));
+}
+
+/// Returns the results of steps that are computed from the arrival of the request.
+fn results_of_arrival(serve: &Serve) -> BTreeSet<Arc<str>> {
+    let mut results = BTreeSet::new();
+    if serve.reads_arrival {
+        for step in serve.block.all().flat_map(|block| &block.steps) {
+            if let (Some(name), StepAction::Make(value)) = (&step.name, &step.action)
+                && value.depends_on_arrival(&results)
+            {
+                results.insert(Arc::clone(&name.text));
+            }
+        }
+    }
+    results
 }
 
 fn add(answers: &mut Vec<(Statuses, Arc<Node>)>, statuses: Statuses, node: Arc<Node>) {
@@ -426,6 +442,17 @@ struct Tree<'g> {
     losses: &'g [Loss],
     /// The line responsible for values without a line of their own.
     origin: &'g Origin,
+    /// Results of steps that are computed from the arrival of the request.
+    arrival: &'g BTreeSet<Arc<str>>,
+    /// The values that a shape is supplied with.
+    supplied: &'g [Expr],
+}
+
+impl<'g> Tree<'g> {
+    fn new(ground: &'g Ground<'g>, losses: &'g [Loss], origin: &'g Origin) -> Tree<'g> {
+        static NONE: BTreeSet<Arc<str>> = BTreeSet::new();
+        Tree { ground, losses, origin, arrival: &NONE, supplied: &[] }
+    }
 }
 
 impl Tree<'_> {
@@ -495,10 +522,14 @@ impl Tree<'_> {
                     node = tree.op(&one.op, &place);
                 }
             }
-            CloseFrom::Constant(_)
-            | CloseFrom::Default { .. }
-            | CloseFrom::Supplied(_)
-            | CloseFrom::Setting(_) => node.expected = self.expected_value(&place),
+            CloseFrom::Supplied(at) => {
+                node.expected = self.expected_value(&place);
+                let value = self.supplied.get(usize::from(*at));
+                node.is_noise = value.is_some_and(|value| value.depends_on_arrival(self.arrival));
+            }
+            CloseFrom::Constant(_) | CloseFrom::Default { .. } | CloseFrom::Setting(_) => {
+                node.expected = self.expected_value(&place)
+            }
         }
         parent.member(&close.name.text).merge(node);
     }
@@ -555,7 +586,7 @@ impl Tree<'_> {
                     node.any_element().merge(self.value(item, &format!("{at}[*]")));
                 }
             }
-            Expr::Shape { op, .. } => node = self.op(op, at),
+            Expr::Shape { op, with, .. } => node = Tree { supplied: with, ..*self }.op(op, at),
             Expr::At(_) | Expr::Lookup { .. } => node.source = Source::Copied(self.origin.clone()),
             Expr::Text { .. } => node.is_text = true,
             Expr::Present(items) => {
@@ -567,6 +598,9 @@ impl Tree<'_> {
             Expr::If { .. } | Expr::Lines { .. } | Expr::Aggregate { .. } => {}
             Expr::Constant(_) | Expr::Convert { .. } | Expr::Apply { .. } | Expr::FirstOf(_) => {}
         }
+        // The other version has another time or id there.
+        let is_leaf = node.members.is_empty() && node.element.is_none();
+        node.is_noise |= is_leaf && value.depends_on_arrival(self.arrival);
         node
     }
 }

@@ -6,7 +6,7 @@ use super::difference::{Difference, compare};
 use super::document::{Env, Walk, document, translate};
 use super::language::negotiate;
 use super::parts;
-use super::request::{Request, decode_query, query_pairs};
+use super::request::{Arrival, Request, decode_query, query_pairs};
 use super::run::Run;
 use super::settings::Settings;
 use super::text::gateway_answer;
@@ -255,6 +255,7 @@ impl Trial<'_> {
             headers,
             body,
             language,
+            arrival: Some(Arrival::EXAMPLE),
         };
         let mut world = World { archived: example.archived.clone(), ..World::default() };
         for exchange in std::iter::once(&example.exchange).chain(&example.again) {

@@ -5,6 +5,7 @@ use super::context::Context;
 use super::fault::{Fault, FaultKind, Sender, Stop};
 use super::request::{
     RequestHead, comes_twice, context_of_pair, decode_query, header_values, is_secret, query_pairs,
+    strip_parameter,
 };
 use super::settings::Settings;
 use super::value::{Scope, broken, constant, plain};
@@ -205,12 +206,6 @@ fn query(
         QueryFrom::Value(expr) => parameters.add_value(rule, values(expr)?, Sender::from_expr(expr))?,
     }
     Ok(())
-}
-
-/// Returns the part of `name[field]` after the parameter's name, which is empty for `name` itself: a
-/// parameter with fields may also have a value of its own.
-pub(super) fn strip_parameter<'n>(name: &'n str, parameter: &str) -> Option<&'n str> {
-    name.strip_prefix(parameter).filter(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 /// Returns an error if the client requests another value of a parameter than the served one.

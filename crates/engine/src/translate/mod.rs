@@ -58,7 +58,7 @@ pub use language::negotiate;
 pub use links::link_target;
 pub use read_back::read_back;
 pub use reply::{body_type, foreign_success, is_foreign_type, is_usable_redirect, redirect, unlisted_part};
-pub use request::{Request, RequestHead, undeclared_parameters};
+pub use request::{Arrival, Request, RequestHead, undeclared_parameters};
 pub use run::Run;
 pub use settings::{SettingError, Settings};
 pub use text::{gateway_error, text};

@@ -2,7 +2,6 @@
 
 use super::context::Context;
 use super::fault::{Fault, FaultKind, Stop};
-use super::head::strip_parameter;
 use super::settings::Settings;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue};
@@ -10,6 +9,7 @@ use percent_encoding::percent_decode_str;
 use std::borrow::Cow;
 use std::sync::Arc;
 use switchback_json::{Number, Object, Str, Value};
+use switchback_plan::convert::{instant, timestamp};
 use switchback_plan::router::fits;
 use switchback_plan::{Operation, Pack, ParameterKind, ParameterShape, Variable};
 
@@ -26,6 +26,36 @@ pub struct Request {
     pub body: Bytes,
     /// Index into [`Pack::languages`].
     pub language: usize,
+    /// The arrival. Required if [`Route::reads_arrival`](switchback_plan::Route::reads_arrival).
+    pub arrival: Option<Arrival>,
+}
+
+/// The arrival of a request. It is the same whenever the plan runs for this request, so a call that
+/// is sent again has the same bytes, and a shadow plans the same calls.
+#[derive(Clone, Copy, Debug)]
+pub struct Arrival {
+    /// Milliseconds since 1970.
+    pub unix_ms: i64,
+    /// The id in logs and in `X-Request-Id`.
+    pub id: u64,
+}
+
+impl Arrival {
+    /// The arrival of requests of examples: noon of 9 March 2024.
+    pub(super) const EXAMPLE: Arrival = Arrival { unix_ms: 1_709_985_600_000, id: 1 };
+
+    /// Returns the arrival of a recorded request by its start in RFC 3339. Its id is not recorded.
+    pub fn of_recording(started: &str) -> Arrival {
+        let recorded = instant(started);
+        let unix_ms = recorded.map(|(seconds, nanos)| seconds * 1000 + i64::from(nanos / 1_000_000));
+        Arrival { unix_ms: unix_ms.unwrap_or(Arrival::EXAMPLE.unix_ms), ..Arrival::EXAMPLE }
+    }
+
+    /// Adds the members `received` and `id` to the request of a context.
+    pub(super) fn add_to(self, request: &mut Object) {
+        request.insert("received", Value::string(&timestamp(self.unix_ms)));
+        request.insert("id", Value::string(&format!("{:016x}", self.id)));
+    }
 }
 
 /// A borrowed [`Request`] without its body.
@@ -191,6 +221,12 @@ pub fn undeclared_parameters<'q>(
     pairs.filter_map(move |(name, value)| {
         Some((decode_query(name), value.is_some())).filter(|(name, _)| !is_declared(name))
     })
+}
+
+/// Returns the part of `name[field]` after the parameter's name, which is empty for `name` itself: a
+/// parameter with fields may also have a value of its own.
+pub(super) fn strip_parameter<'n>(name: &'n str, parameter: &str) -> Option<&'n str> {
+    name.strip_prefix(parameter).filter(|rest| rest.is_empty() || rest.starts_with('['))
 }
 
 /// The values of one parameter so far.

@@ -7,6 +7,7 @@ use super::headers::is_form;
 use super::language::Language;
 use super::program::{Front, Program};
 use super::record::RequestRecord;
+use crate::clock::Clock;
 use crate::server::Peer;
 use crate::telemetry::otlp::RequestSpan;
 use crate::telemetry::trace::{TraceParent, hex_digits};
@@ -15,7 +16,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, Method, Uri, Version};
 use std::fmt;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 /// The header field with the request id.
@@ -62,6 +63,8 @@ pub struct RequestContext {
     pub(crate) span: Option<Arc<RequestSpan>>,
     /// Monotonic time when the request head was read. Durations count from here.
     pub arrived: Instant,
+    /// Wall time in milliseconds since 1970, once a plan has read it.
+    received: OnceLock<i64>,
     /// The method as received.
     pub method: Method,
     /// Path and query as received, undecoded.
@@ -104,6 +107,7 @@ impl RequestContext {
             trace,
             span: None,
             arrived: Instant::now(),
+            received: OnceLock::new(),
             method: head.method,
             uri: head.uri,
             version: head.version,
@@ -123,6 +127,7 @@ impl RequestContext {
             trace: self.trace,
             span: self.span.clone(),
             arrived: Instant::now(),
+            received: OnceLock::new(),
             method,
             uri,
             version: self.version,
@@ -161,6 +166,12 @@ impl RequestContext {
     /// Returns the time since arrival without the time spent waiting. `None` if no call was made.
     pub(crate) fn own_time(&self) -> Option<Duration> {
         (self.record.calls() > 0).then(|| self.arrived.elapsed().saturating_sub(self.record.awaited()))
+    }
+
+    /// Returns the wall time when a plan for the request first read it, in milliseconds since 1970.
+    /// All later runs for the request, and the shadow's, get the same time.
+    pub(crate) fn received_ms(&self) -> i64 {
+        *self.received.get_or_init(|| Clock::machine().unix_ms())
     }
 
     /// Returns the client's `X-Request-Id`, or an empty string if absent or not text.

@@ -182,7 +182,17 @@ impl KnownRequest {
             headers: self.context.headers.clone(),
             body,
             language: self.context.language.0,
+            arrival: self.arrival(),
         }
+    }
+
+    /// Returns the arrival of the request, if its route reads it.
+    fn arrival(&self) -> Option<translate::Arrival> {
+        let routes = &self.context.program.pack().directions[self.front.serves].routes;
+        let route = routes.get(usize::from(self.operation.route.0))?;
+        route
+            .reads_arrival()
+            .then(|| translate::Arrival { unix_ms: self.context.received_ms(), id: self.context.id.0 })
     }
 
     /// Returns a run of the plan.

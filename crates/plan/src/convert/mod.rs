@@ -28,8 +28,8 @@ mod table;
 mod template;
 mod union;
 
-pub use date::instant;
 pub(crate) use date::{Zone, add_span};
+pub use date::{instant, timestamp};
 pub use facts::Facts;
 pub use table::Table;
 

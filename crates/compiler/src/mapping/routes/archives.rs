@@ -210,7 +210,8 @@ fn lower<'a>(
     let (calls_min, calls_max) = calls::count(&block);
     let name = format!("harvest {}", harvest.name.value);
     let served = plan::Operation { key: name.into(), ..operation(of, env.types(from), Effect::None) };
-    let kind = RouteKind::Serve(Box::new(plan::Serve { checks: Vec::new(), fill: Vec::new(), block }));
+    let serve = plan::Serve { checks: Vec::new(), fill: Vec::new(), block, reads_arrival: false };
+    let kind = RouteKind::Serve(Box::new(serve));
     let route = route_of(served, kind, Verdict::Exact, env.origin(harvest.span));
     Some(plan::Harvest {
         name: harvest.name.value.clone(),

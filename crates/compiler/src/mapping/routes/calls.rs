@@ -254,7 +254,10 @@ impl<'a> RouteCheck<'_, 'a> {
         // The gateway adds the current element to the key.
         let element = call.each.iter().map(|each| each.name.text.to_string());
         let covered: Vec<String> = key.iter().filter_map(of_key).chain(element).collect();
-        let missing = flow.provenance.of_request(collect(|out| of_call(call, self.operation, out)), &covered);
+        let mut missing =
+            flow.provenance.of_request(collect(|out| of_call(call, self.operation, out)), &covered);
+        // The arrival identifies an attempt. The reply of the first attempt counts for all.
+        missing.retain(|place| !plan::ARRIVAL.contains(&place.as_str()));
         if !missing.is_empty() {
             let written = key.iter().filter_map(|expr| match expr {
                 plan::Expr::At(location) => Some(location.text.to_string()),
@@ -310,6 +313,12 @@ impl<'a> RouteCheck<'_, 'a> {
         if effect == Effect::None {
             self.findings.push(faults::resume_of_reading(call.resume[0].span));
             return None;
+        }
+        for path in &call.resume {
+            if plan::ARRIVAL.iter().any(|place| path.value.strip_prefix("$.") == Some(place)) {
+                self.findings.push(faults::key_of_arrival(path));
+                return None;
+            }
         }
         let places: Vec<_> = call
             .resume

@@ -4,11 +4,12 @@
 //! A check receives the flow, and returns it changed or works on a copy. Facts that hold in one
 //! branch therefore never reach another one.
 
-use super::context::{ContextValue, field, headers, object};
+use super::context::{ContextValue, field, headers, object, scalar};
 use super::proof::{Proofs, ProvenFact};
 use super::provenance::Provenance;
 use crate::contract::{
-    Additional, Contracts, Enum, JsonKind, Literal, Object, Operation, Parameter, Type, TypeKind, Types,
+    Additional, Contracts, Enum, JsonKind, Literal, Object, Operation, Parameter, ScalarKind, Type, TypeKind,
+    Types,
 };
 use crate::diagnostic::Span;
 use crate::mapping::ast::{ExprDecl, ExprKind};
@@ -134,6 +135,21 @@ impl Flow {
         let mut flow = Flow { proofs: Proofs::of_request(operation), ..Flow::default() };
         flow.set("request", ContextValue::present(object(fields, Additional::Closed, span), side));
         flow
+    }
+
+    /// Adds the time and the id of the request, which the gateway knows.
+    pub(super) fn add_arrival(&mut self) {
+        let request = self.members.iter_mut().find(|(name, _)| name == "request");
+        let Some((_, ContextValue { ty: Type { kind: TypeKind::Object(object), span, .. }, .. })) = request
+        else {
+            return;
+        };
+        let mut received = scalar(ScalarKind::String, *span);
+        if let TypeKind::Scalar(scalar) = &mut received.kind {
+            scalar.format = Some("date-time".into());
+        }
+        object.fields.push(field("received", received, true, *span));
+        object.fields.push(field("id", scalar(ScalarKind::String, *span), true, *span));
     }
 
     pub(super) fn set(&mut self, name: &str, held: ContextValue) {

@@ -18,6 +18,7 @@ impl<'a> RouteCheck<'_, 'a> {
     /// Compiles a `serve` route.
     pub(super) fn serve(mut self, serve: &'a ServeDecl) -> Option<plan::Route> {
         let mut flow = Flow::of_request(self.operation, self.serves);
+        flow.add_arrival();
         flow.approximate(self.sentences(&serve.notes));
         self.begin_paging(serve.paging.as_ref());
         // Without steps and checks every request is refused, so the plan needs no block.
@@ -96,7 +97,8 @@ impl<'a> RouteCheck<'_, 'a> {
             self.findings.push(faults::too_many_calls(serve.span, calls.1, CALLS_MAX));
             return None;
         }
-        Some((RouteKind::Serve(Box::new(plan::Serve { checks, fill, block })), calls))
+        let reads_arrival = plan::ARRIVAL.iter().any(|place| self.summary.reads.places.contains(*place));
+        Some((RouteKind::Serve(Box::new(plan::Serve { checks, fill, block, reads_arrival })), calls))
     }
 
     fn check(&mut self, check: &ast::CheckDecl, flow: &mut Flow) -> Option<plan::Check> {

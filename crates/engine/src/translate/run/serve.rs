@@ -35,6 +35,11 @@ impl Run {
         {
             request.insert("body", body);
         }
+        if let Some(arrival) = self.request.arrival.filter(|_| serve.reads_arrival)
+            && let Some(request) = context.get_mut("request").and_then(Value::as_object_mut)
+        {
+            arrival.add_to(request);
+        }
         // Before any call: a request that fails a check has no effect on the other side.
         for (at, check) in serve.checks.iter().enumerate() {
             let applies = check.only_if.as_ref().is_none_or(|place| context.is_true(place))

@@ -256,6 +256,7 @@ fn edit() -> Route {
         null_else: NullElse::Absent,
     };
     let serve = Serve {
+        reads_arrival: false,
         checks: vec![Check {
             predicate: Predicate::AnyPresent(vec![
                 location("$.request.body.title"),
@@ -287,6 +288,7 @@ fn create() -> Route {
     let item = |method| head(method, vec![literal("/items/"), PathPart::Value(at("$.made.body.id"))]);
     let created = HeaderRule { name: key("x-created-id"), value: at("$.made.body.id") };
     let serve = Serve {
+        reads_arrival: false,
         checks: Vec::new(),
         fill: vec![(key("tags"), raw("[]"))],
         block: Block {
@@ -371,6 +373,7 @@ fn search() -> Route {
         ],
     };
     let serve = Serve {
+        reads_arrival: false,
         checks: Vec::new(),
         fill: Vec::new(),
         block: Block {

@@ -311,11 +311,19 @@ impl Convert for Date {
 
 /// Parses an RFC 3339 timestamp. Returns the seconds since 1970 and the nanoseconds.
 pub fn instant(text: &str) -> Option<(i64, u32)> {
-    // Parsed once, because conditions on dates call this for every message.
-    static FORM: LazyLock<Option<Form>> = LazyLock::new(|| Form::parse("rfc3339").ok());
-    let moment = FORM.as_ref()?.read_text(text)?;
+    let moment = RFC3339.as_ref()?.read_text(text)?;
     Some((moment.epoch()?, moment.nanos))
 }
+
+/// Formats milliseconds since 1970 as an RFC 3339 timestamp in UTC. Years are clamped to 0 to 9999.
+pub fn timestamp(unix_ms: i64) -> String {
+    let nanos = unix_ms.rem_euclid(1000) as u32 * 1_000_000;
+    let moment = Moment::of_epoch(unix_ms.div_euclid(1000), nanos);
+    RFC3339.as_ref().and_then(|form| form.write(&moment)).unwrap_or_default()
+}
+
+/// Parsed once, because conditions on dates use it for every message.
+static RFC3339: LazyLock<Option<Form>> = LazyLock::new(|| Form::parse("rfc3339").ok());
 
 /// Checks whether two forms make a conversion.
 #[cfg(test)]

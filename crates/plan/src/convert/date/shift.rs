@@ -1,5 +1,6 @@
 //! A date or an RFC 3339 timestamp plus a duration.
 
+use super::RFC3339;
 use super::calendar::Moment;
 use super::form::Form;
 use super::zone::to_civil;
@@ -9,14 +10,13 @@ use jiff::{Span, Timestamp};
 use std::sync::LazyLock;
 
 static DAY: LazyLock<Option<Form>> = LazyLock::new(|| Form::parse("%Y-%m-%d").ok());
-static TIMESTAMP: LazyLock<Option<Form>> = LazyLock::new(|| Form::parse("rfc3339").ok());
 
 /// Adds a duration to a date (`2024-03-09`) or a timestamp, and writes the same form. A day that the
 /// month does not have becomes its last one. A timestamp keeps its offset, or gets that of the zone,
 /// in which days and months are then counted. Returns `None` for other texts, a time that is added
 /// to a date, and years outside 0 to 9999.
 pub(crate) fn add_span(text: &str, span: Span, zone: Option<&TimeZone>) -> Option<String> {
-    let (day, timestamp) = (DAY.as_ref()?, TIMESTAMP.as_ref()?);
+    let (day, timestamp) = (DAY.as_ref()?, RFC3339.as_ref()?);
     if let Some(moment) = day.read_text(text) {
         let [Some(year), Some(month), Some(date), ..] = moment.fields else { return None };
         let date =

@@ -75,6 +75,15 @@ pub(crate) fn body_needed(span: Span, key: &OpKey, ty: &Type) -> Finding {
     Finding::error(Code::BodyMissing, span, format!("`{key}` needs a body: {ty}")).help("add `body: …`")
 }
 
+pub(crate) fn key_of_arrival(path: &Spanned<String>) -> Finding {
+    let message = format!(
+        "`{}` differs for each attempt of a client, so none would find the reply of an earlier one",
+        path.value
+    );
+    Finding::error(Code::ResumeKey, path.span, message)
+        .help("name members of the request that are the same in each attempt, such as an idempotency key")
+}
+
 pub(crate) fn resume_of_reading(span: Span) -> Finding {
     Finding::error(Code::Resume, span, "the reply of a call that only reads need not be remembered")
         .help("`resume` belongs to a write that must not happen twice")
