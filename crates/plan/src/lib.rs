@@ -42,6 +42,7 @@ mod route;
 pub mod router;
 mod side;
 mod step;
+mod xml;
 
 pub use archive::{Archive, ArchiveId, EachOf, Keep, Recall};
 pub use body::{
@@ -94,6 +95,7 @@ pub use step::{
     Answer, Beyond, Block, Cell, Check, CheckElse, Choice, Column, Decision, Each, End, OnFail, Outcome,
     PARAMETER, PageOf, Pages, Poll, Promise, Row, Selection, Serve, Step, StepAction, StepCall, Take,
 };
+pub use xml::{XmlFormat, XmlKind, XmlMember, XmlName, XmlPlace, XmlScalar, XmlType, is_xml, is_xml_name};
 
 use std::collections::BTreeMap;
 use std::fmt;
