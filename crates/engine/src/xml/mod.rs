@@ -8,8 +8,12 @@
 //! Text that does not match its declared type remains a string and is validated later, as in forms.
 
 mod decode;
+mod encode;
+#[cfg(test)]
+mod tests;
 
 pub use decode::{decode, tree};
+pub use encode::encode;
 
 use std::fmt;
 
