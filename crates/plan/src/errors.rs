@@ -1,7 +1,7 @@
 //! Errors of the gateway in the form of a pack: the closed list of their kinds, and the body,
 //! status and text of each.
 
-use super::{Form, Origin, Raw, ReasonId};
+use super::{Form, Origin, Raw, ReasonId, XmlFormat};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use switchback_json::text::escape;
@@ -25,6 +25,9 @@ pub struct ErrorStyle {
     /// The error type of the side's contract. An error of the other side that does not conform to
     /// it is replaced by a gateway error.
     pub form: Option<Arc<Form>>,
+    /// The layout of the side's errors, if its contract describes them in XML. The other members
+    /// describe the equivalent JSON.
+    pub xml: Option<Arc<XmlFormat>>,
 }
 
 /// A rule that recognizes a failure regardless of the response's status.
@@ -75,7 +78,7 @@ impl ErrorStyle {
         self.status.unwrap_or(status)
     }
 
-    /// Returns the body of an error of this kind, one of [`GATEWAY_ERRORS`]. `status` is the
+    /// Returns the body of an error of this kind, one of [`GATEWAY_ERRORS`], as JSON. `status` is the
     /// error's own status, even if the response has another one.
     pub fn body(&self, kind: &str, status: u16, text: &str) -> Vec<u8> {
         let mut out = Vec::with_capacity(64 + text.len());

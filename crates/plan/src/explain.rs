@@ -1,5 +1,6 @@
 //! Explains a route to a person: its calls, and the source of each field it writes.
 
+use super::format::essence;
 use super::{
     Absent, Aggregate, Answer, Becomes, Beyond, Block, BodyFormat, BodyPlan, Captured, Cell, Check,
     CheckElse, ChooseBy, ChooseOp, Close, CloseFrom, Column, Correlate, End, EventName, EventRoute, Events,
@@ -152,7 +153,7 @@ fn passed_media(media: &MediaTypes) -> String {
 pub(super) fn because(route: &Route) -> Option<String> {
     let class = route.class()?;
     match &route.kind {
-        RouteKind::Pair(_) if route.has_forms_in_answers() => {
+        RouteKind::Pair(_) if route.has_encoded_answers() => {
             Some("an answer is a form on one side".to_owned())
         }
         RouteKind::Pair(_) if route.paging.as_ref().is_some_and(|paging| paging.reads_body()) => {
@@ -375,12 +376,17 @@ impl Text<'_> {
                 };
                 self.line(&format!("body as {}{streamed}", BodyFormat::MULTIPART), None);
             }
+            BodyFormat::Xml(format) => self.line(&format!("body as {}", essence(&format.content_type)), None),
             BodyFormat::Opaque(media) => {
                 self.line(&format!("body as it comes: {}", passed_media(media)), None)
             }
         }
-        if let BodyFormat::Form(_) = head.answers {
-            self.line(&format!("answered as {}", BodyFormat::FORM), None);
+        match &head.answers {
+            BodyFormat::Form(_) => self.line(&format!("answered as {}", BodyFormat::FORM), None),
+            BodyFormat::Xml(format) => {
+                self.line(&format!("answered as {}", essence(&format.content_type)), None);
+            }
+            BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => {}
         }
         self.depth -= 1;
     }

@@ -4,6 +4,7 @@
 use super::form::{Form, FormKind};
 use super::json::Key;
 use super::parameter::ListStyle;
+use super::xml::{XmlFormat, is_xml};
 use std::sync::Arc;
 
 /// The format of a body. To add one, add a variant here, and read and write it in `translate`.
@@ -16,6 +17,8 @@ pub enum BodyFormat {
     Form(Arc<FormFormat>),
     /// A multipart form (`multipart/form-data`), which may contain files.
     Multipart(Arc<MultipartFormat>),
+    /// XML (`application/xml`, `text/xml`, `+xml`).
+    Xml(Arc<XmlFormat>),
     /// Any other media type, forwarded unchanged.
     Opaque(Arc<MediaTypes>),
 }
@@ -161,13 +164,19 @@ impl BodyFormat {
     pub const FORM: &'static str = "application/x-www-form-urlencoded";
 
     /// Returns the media type of bodies that the gateway writes; `None` for an opaque format.
-    pub fn media_type(&self) -> Option<&'static str> {
+    pub fn media_type(&self) -> Option<&str> {
         match self {
             BodyFormat::Json => Some(BodyFormat::JSON),
             BodyFormat::Form(_) => Some(BodyFormat::FORM),
             BodyFormat::Multipart(_) => Some(BodyFormat::MULTIPART),
+            BodyFormat::Xml(format) => Some(&format.content_type),
             BodyFormat::Opaque(_) => None,
         }
+    }
+
+    /// Returns whether bodies are converted from and to JSON, and therefore buffered.
+    pub fn is_converted(&self) -> bool {
+        matches!(self, BodyFormat::Form(_) | BodyFormat::Xml(_))
     }
 
     /// Returns whether bodies are forwarded without being parsed.
@@ -183,6 +192,7 @@ impl BodyFormat {
             BodyFormat::Json => is_json(essence),
             BodyFormat::Form(_) => essence.eq_ignore_ascii_case(BodyFormat::FORM),
             BodyFormat::Multipart(_) => essence.eq_ignore_ascii_case(BodyFormat::MULTIPART),
+            BodyFormat::Xml(_) => is_xml(essence),
             BodyFormat::Opaque(media) => media.classify(media_type) != MediaType::Foreign,
         }
     }

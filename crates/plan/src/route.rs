@@ -105,8 +105,8 @@ impl Route {
     /// Returns the most expensive class among the route's bodies, or `None` if it makes no call.
     pub fn class(&self) -> Option<Class> {
         match &self.kind {
-            // A form is not streamed.
-            RouteKind::Pair(_) if self.has_forms_in_answers() => Some(Class::Document),
+            // Forms and XML are not streamed.
+            RouteKind::Pair(_) if self.has_encoded_answers() => Some(Class::Document),
             // Members about other pages are read and written in the buffered body.
             RouteKind::Pair(_) if self.paging.as_ref().is_some_and(|paging| paging.reads_body()) => {
                 Some(Class::Document)
@@ -124,14 +124,13 @@ impl Route {
         }
     }
 
-    /// Returns whether the responses of a pair are read or written as a form. Forms are buffered
-    /// completely.
-    pub fn has_forms_in_answers(&self) -> bool {
-        let is_form = |format: &BodyFormat| matches!(format, BodyFormat::Form(_));
+    /// Returns whether the responses of a pair are read or written as a form or as XML, which are
+    /// buffered completely.
+    pub fn has_encoded_answers(&self) -> bool {
         let RouteKind::Pair(pair) = &self.kind else { return false };
         let is_read = |response: &Response| matches!(response.body, ResponseBody::Plan(_));
         pair.responses.iter().any(is_read)
-            && (is_form(&pair.call.answers) || is_form(&self.operation.answers))
+            && (pair.call.answers.is_converted() || self.operation.answers.is_converted())
     }
 }
 

@@ -52,6 +52,7 @@ pub fn things() -> Pack {
             words: BTreeMap::new(),
             status: None,
             form: None,
+            xml: None,
             content_type: "application/json".into(),
             statuses: BTreeMap::from([("wrong_method".into(), 501)]),
             texts: BTreeMap::from([("not_found".into(), ReasonId(1))]),

@@ -193,7 +193,7 @@ pub(super) fn style(
         }
         let form = types[side].map(|ty| form::form_of(ty, &contracts[side].types));
         let content_type = switchback_plan::BodyFormat::JSON.to_owned();
-        ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form }
+        ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form, xml: None }
     });
     for (span, sides, why) in misfits {
         findings.push(faults::error_body(span, &sides, &why));

@@ -127,6 +127,8 @@ fn bodies<'a>(
     if wanted == found {
         return;
     }
+    let (wanted, found) =
+        (&*rules.decoded(reference.status, wanted), &*rules.decoded(candidate.status, found));
     let node = rules.body(reference.status);
     let root = rules.disclosure_for(reference.status);
     walk.disclosing(root);

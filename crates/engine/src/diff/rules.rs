@@ -2,16 +2,19 @@
 //! produces it, whether it is expected to differ or is noise, and how elements of an array are
 //! matched. There is one tree per answer, which the comparison walks in parallel with the bodies.
 
+use super::buffered::BufferedAnswer;
 use super::language::Vocabulary;
 use super::place::{member_path, names};
+use crate::xml;
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use switchback_json::{Limits, Value};
 use switchback_plan::{
-    Absent, Answer, Block, Close, CloseFrom, CompareKind, CompareRule, Disclosed, Disclosures, End, Expr,
-    Loss, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PerSide, ResponseBody, Route, RouteId,
-    RouteKind, Serve, SideId, StatusFrom, StatusTo, StepAction, ValueOp,
+    Absent, Answer, Block, BodyFormat, Close, CloseFrom, CompareKind, CompareRule, Disclosed, Disclosures,
+    End, Expr, Loss, MemberAction, ObjectOp, OnFail, Origin, Others, Pack, PerSide, ResponseBody, Route,
+    RouteId, RouteKind, Serve, SideId, StatusFrom, StatusTo, StepAction, ValueOp, XmlFormat,
 };
 
 /// All rules of a pack, compiled once when the pack is loaded.
@@ -37,6 +40,8 @@ pub struct OperationRules {
     pub(super) vocabulary: Arc<Vocabulary>,
     /// Values of the served side's messages that may be disclosed.
     disclosures: Arc<Disclosures>,
+    /// Layouts of successes and errors in XML, which are compared as the equivalent JSON.
+    pub(super) xml: [Option<Arc<XmlFormat>>; 2],
 }
 
 /// The statuses of the served side that a tree applies to.
@@ -122,6 +127,13 @@ impl Rules {
                 headers: Arc::clone(&headers),
                 vocabulary: Arc::clone(&vocabulary),
                 disclosures: Arc::clone(&pack.disclosures[side]),
+                xml: [
+                    match &route.operation.answers {
+                        BodyFormat::Xml(format) => Some(Arc::clone(format)),
+                        _ => None,
+                    },
+                    pack.errors[side].xml.clone(),
+                ],
             });
             rules.collect()
         });
@@ -138,6 +150,7 @@ impl Rules {
                     headers: Arc::default(),
                     vocabulary: Arc::default(),
                     disclosures: Arc::clone(&pack.disclosures[serves]),
+                    xml: [None, None],
                 })
             });
             rules.collect::<Vec<_>>()
@@ -179,6 +192,7 @@ impl OperationRules {
             headers: Arc::default(),
             vocabulary: Arc::default(),
             disclosures: Arc::default(),
+            xml: [None, None],
         }
     }
 
@@ -197,6 +211,7 @@ impl OperationRules {
             headers: Arc::clone(&self.headers),
             vocabulary: Arc::clone(&self.vocabulary),
             disclosures: Arc::clone(&self.disclosures),
+            xml: self.xml.clone(),
         }
     }
 
@@ -204,6 +219,18 @@ impl OperationRules {
     pub(super) fn disclosure_for(&self, status: u16) -> Disclosed<'_> {
         let operation = self.disclosures.operation(&self.operation);
         operation.map_or(Disclosed::UNKNOWN, |operation| self.disclosures.answer(operation, status))
+    }
+
+    /// Converts a complete body in XML to JSON. Any other body remains unchanged.
+    pub(super) fn decoded<'b>(&self, status: u16, body: &'b BufferedAnswer) -> Cow<'b, BufferedAnswer> {
+        let format = self.xml[usize::from(status >= 400)].as_ref();
+        let Some(format) = format.filter(|_| body.is_whole() && xml::begins_as_xml(body.start())) else {
+            return Cow::Borrowed(body);
+        };
+        match xml::decode(format, body.start(), &Limits::DOCUMENT) {
+            Ok(json) => Cow::Owned(BufferedAnswer::whole(json)),
+            Err(_) => Cow::Borrowed(body),
+        }
     }
 
     /// Returns the tree for the body of an answer with this status.
@@ -229,6 +256,7 @@ impl OperationRules {
             headers: Arc::new([]),
             vocabulary: Arc::default(),
             disclosures: Arc::new(disclosures),
+            xml: [None, None],
         }
     }
 }

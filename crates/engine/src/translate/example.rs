@@ -12,6 +12,7 @@ use super::settings::Settings;
 use super::text::gateway_answer;
 use super::turn::{Answer, Call, Entries, Entry, Event, Lookup, Next, Reply};
 use super::urlencoded;
+use crate::xml;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue};
 use std::collections::{BTreeSet, HashMap};
@@ -23,7 +24,7 @@ use switchback_plan::router::{Found, Router};
 use switchback_plan::{
     Archived, BodyFormat, BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample,
     Origin, Pack, PerSide, QueryFrom, Raw, Response, ResponseBody, Route, RouteExample, RouteId, RouteKind,
-    ShapeExample, SideId, ValueOp, Wanted, essence, is_json,
+    ShapeExample, SideId, ValueOp, Wanted, essence, is_json, is_xml,
 };
 
 /// The results of all examples of a pack.
@@ -302,6 +303,19 @@ impl Trial<'_> {
         })
     }
 
+    /// Returns whether the body of a reply is a form or XML, which an example contains as text.
+    fn is_text_reply(&self, call: &Call, scripted: &ExampleCall) -> bool {
+        let accepted = call.headers.get(http::header::ACCEPT).and_then(|value| value.to_str().ok());
+        let reply = scripted.reply.as_ref().map(own);
+        let begins_as_xml = || {
+            let text = reply.as_ref().and_then(Value::as_str);
+            text.is_some_and(|text| xml::begins_as_xml(text.as_bytes()))
+        };
+        accepted.is_some_and(|one| one == BodyFormat::FORM || is_xml(one))
+            // An error, or the reply to a call without a described success.
+            || (self.pack.errors.iter().any(|style| style.xml.is_some()) && begins_as_xml())
+    }
+
     fn harvest(&mut self, example: &HarvestExample) {
         // Without input, the settings cannot be invalid.
         let settings = Settings::new(self.pack, &Value::Object(Object::new())).unwrap_or_default();
@@ -350,11 +364,8 @@ impl Trial<'_> {
                         Some(reply) => reply,
                         None => match script.next() {
                             Some(scripted) if self.call_is(&call, scripted) => {
-                                let is_form = call
-                                    .headers
-                                    .get(http::header::ACCEPT)
-                                    .is_some_and(|one| one == BodyFormat::FORM);
-                                let is_text = is_form || self.is_passed(route, scripted.status);
+                                let is_text = self.is_text_reply(&call, scripted)
+                                    || self.is_passed(route, scripted.status);
                                 reply_of(scripted, is_text)
                             }
                             Some(_) => break Ended::Stuck,
@@ -494,6 +505,10 @@ impl Trial<'_> {
                 let wanted = wanted.as_ref().and_then(Value::as_str).map(|text| urlencoded::pairs(&text));
                 (wanted, Some(urlencoded::pairs(&String::from_utf8_lossy(sent))))
             }
+            // XML is compared by its elements, regardless of layout and prefixes.
+            (_, Some(sent)) if xml::begins_as_xml(sent) => {
+                (scripted.body.as_ref().map(|body| xml_value(own(body))), Some(xml_tree(sent)))
+            }
             (_, sent) => (scripted.body.as_ref().map(own), sent.map(|sent| body_value(sent, is_text))),
         };
         let differences = compare(wanted.as_ref(), sent.as_ref());
@@ -535,6 +550,10 @@ impl Trial<'_> {
         let found = answer.body.as_deref().map(|body| match is_form {
             // As for calls, a form is compared by decoded names and values.
             true if !matches!(body_wanted, Wanted::Open) => urlencoded::pairs(&String::from_utf8_lossy(body)),
+            _ if xml::begins_as_xml(body) => match body_wanted {
+                Wanted::Open => body_value(body, true),
+                Wanted::None | Wanted::Json(_) => xml_tree(body),
+            },
             _ => body_value(body, is_text(&answer.headers)),
         });
         if status != answer.status {
@@ -560,7 +579,7 @@ impl Trial<'_> {
             Wanted::Json(raw) => {
                 let wanted = own(raw);
                 let pairs = wanted.as_str().filter(|_| is_form).map(|text| urlencoded::pairs(&text));
-                compare(Some(&pairs.unwrap_or(wanted)), found.as_ref())
+                compare(Some(&pairs.unwrap_or_else(|| xml_value(wanted))), found.as_ref())
             }
         };
         if !differences.is_empty() {
@@ -670,6 +689,19 @@ fn is_text(headers: &HeaderMap) -> bool {
 /// Converts a body to its representation in examples.
 fn body_value(body: &[u8], is_text: bool) -> Value {
     if is_text { Value::string(&String::from_utf8_lossy(body)) } else { own_bytes(body) }
+}
+
+/// Returns the tree of XML; other text as a string.
+fn xml_tree(text: &[u8]) -> Value {
+    xml::tree(text, &Limits::DOCUMENT).unwrap_or_else(|_| body_value(text, true))
+}
+
+/// Returns the tree of a string that is XML; any other value unchanged.
+fn xml_value(value: Value) -> Value {
+    match value.as_str().filter(|text| xml::begins_as_xml(text.as_bytes())) {
+        Some(text) => xml_tree(text.as_bytes()),
+        None => value,
+    }
 }
 
 /// Builds a scripted reply. With `is_text`, a string is the raw body instead of JSON.

@@ -5,17 +5,19 @@ use super::document::{Env, document};
 use super::form;
 use super::reply::{foreign_error, is_of_another};
 use super::settings::Settings;
-use super::text::gateway_error;
+use super::text::{error_body, gateway_error, in_error_format};
 use super::turn::{Failed, Reply};
 use super::value::constant;
-use http::HeaderMap;
+use crate::xml;
+use http::{HeaderMap, HeaderValue, header};
+use std::borrow::Cow;
 use switchback_json::{Limits, Value};
-use switchback_plan::{FailurePlace, FailureRule, FailureTest, Form, Pack, SideId, ValueOp};
+use switchback_plan::{BodyFormat, FailurePlace, FailureRule, FailureTest, Form, Pack, SideId, ValueOp};
 
 /// The client's answer to an error of the other side.
 #[derive(Debug)]
 pub struct ErrorAnswer {
-    /// JSON text in the format of the served side.
+    /// The body in the format of the served side.
     pub body: Vec<u8>,
     /// For the log: why the error is not part of the contract, so that the text is the gateway's.
     pub foreign: Option<String>,
@@ -51,6 +53,7 @@ impl ErrorTranslator<'_> {
         declared: Option<&Form>,
         reply: &Reply,
     ) -> Result<ErrorAnswer, Failed> {
+        let reply = &*self.decoded(reply);
         let mut out = Vec::new();
         let translated = document(op, &reply.body, &Env::new(self.settings), self.limits, &mut out);
         let style = &self.pack.errors[self.served];
@@ -64,7 +67,7 @@ impl ErrorTranslator<'_> {
         };
         let passes = |value: &Value| is_error(value) || declared.is_some_and(|form| form::fits(value, form));
         if translated.is_ok() && Value::parse(&out, &Limits::UNLIMITED).is_ok_and(|value| passes(&value)) {
-            return Ok(ErrorAnswer { body: out, foreign: None });
+            return Ok(ErrorAnswer { body: in_error_format(style, out), foreign: None });
         }
         let foreign = foreign_error(reply.status, &reply.headers, &reply.body);
         let is_of_another = is_of_another(reply);
@@ -73,7 +76,22 @@ impl ErrorTranslator<'_> {
         }
         let kind = if is_of_another { kind_of_foreign(reply.status) } else { kind_of_status(reply.status) };
         let (_, text) = gateway_error(self.pack, self.served, kind, self.language);
-        Ok(ErrorAnswer { body: style.body(kind, reply.status, &text), foreign: Some(foreign) })
+        Ok(ErrorAnswer { body: error_body(style, kind, reply.status, &text), foreign: Some(foreign) })
+    }
+
+    /// Converts an error in XML to JSON. Another text, such as a page of an intermediary, is not of
+    /// the contract's layout and remains unchanged.
+    fn decoded<'r>(&self, reply: &'r Reply) -> Cow<'r, Reply> {
+        let format = self.pack.errors[self.served.other()].xml.as_ref();
+        let format = format.filter(|_| xml::begins_as_xml(&reply.body));
+        match format.map(|format| xml::decode(format, &reply.body, self.limits)) {
+            Some(Ok(json)) => {
+                let mut headers = reply.headers.clone();
+                headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::JSON));
+                Cow::Owned(Reply { status: reply.status, headers, body: json.into() })
+            }
+            Some(Err(_)) | None => Cow::Borrowed(reply),
+        }
     }
 }
 

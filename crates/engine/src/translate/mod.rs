@@ -61,5 +61,5 @@ pub use reply::{body_type, foreign_success, is_foreign_type, is_usable_redirect,
 pub use request::{Arrival, Request, RequestHead, undeclared_parameters};
 pub use run::Run;
 pub use settings::{SettingError, Settings};
-pub use text::{gateway_error, text};
+pub use text::{error_body, gateway_error, text};
 pub use turn::{Answer, Call, Entries, Entry, Event, FailKind, Failed, Lookup, Next, Refused, Reply, Wait};

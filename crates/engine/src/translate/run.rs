@@ -19,7 +19,7 @@ use super::parts::Fields;
 use super::request::Request;
 use super::settings::Settings;
 use super::sources::Traced;
-use super::text::text;
+use super::text::{in_error_format, text};
 use super::turn::{Answer, Call, Event, FailKind, Failed, Next, Refused, Reply};
 use super::value::Scope;
 use bytes::Bytes;
@@ -29,7 +29,7 @@ use std::time::Duration;
 use switchback_json::{Limits, Value};
 use switchback_plan::{
     self as plan, BodyFormat, CallHead, Each, End, HeaderRule, Origin, Pack, Paging, ReasonId, Refusal,
-    Route, RouteId, RouteKind, SideId,
+    Route, RouteId, RouteKind, SideId, essence,
 };
 
 /// The state of one request.
@@ -403,7 +403,7 @@ impl Run {
                     (Some(route), Some(json)) if (200..300).contains(&answer.status) => {
                         Some(self.spelt_answer(route, json, &mut headers)?)
                     }
-                    (_, json) => json,
+                    (_, json) => json.map(|json| in_error_format(&self.pack.errors[self.direction], json)),
                 }
             }
             None => None,
@@ -462,8 +462,21 @@ impl Run {
 
     /// Builds an answer for an error of the other side, with the HTTP status that the served side
     /// uses for errors.
-    fn error(&self, status: u16, headers: HeaderMap, body: Option<Vec<u8>>, cause: Option<String>) -> Next {
-        let answered = self.pack.errors[self.direction].status_for(status);
+    fn error(
+        &self,
+        status: u16,
+        mut headers: HeaderMap,
+        body: Option<Vec<u8>>,
+        cause: Option<String>,
+    ) -> Next {
+        let style = &self.pack.errors[self.direction];
+        let answered = style.status_for(status);
+        // Even with the status of a success.
+        if style.xml.is_some()
+            && let Ok(named) = HeaderValue::from_str(&style.content_type)
+        {
+            headers.entry(header::CONTENT_TYPE).or_insert(named);
+        }
         let next = self.answer(answered, headers, body, cause);
         match next {
             Next::Answer(answer) if answered != status => {
@@ -541,12 +554,24 @@ fn unsupported_stop(wanted: &str) -> Stop {
     Fault::unsupported_media(wanted).into()
 }
 
+/// Returns the value of `Content-Type` for written bodies of a format.
+fn media_type(format: &BodyFormat) -> Option<HeaderValue> {
+    HeaderValue::from_str(format.media_type()?).ok()
+}
+
 fn call(head: &CallHead, step: u32, target: String, mut headers: HeaderMap, body: Option<Bytes>) -> Call {
-    if let (BodyFormat::Form(_), false) = (&head.answers, headers.contains_key(header::ACCEPT)) {
-        headers.insert(header::ACCEPT, HeaderValue::from_static(BodyFormat::FORM));
+    if head.answers.is_converted()
+        && !headers.contains_key(header::ACCEPT)
+        && let Some(named) = head.answers.media_type().map(essence)
+        && let Ok(named) = HeaderValue::from_str(named)
+    {
+        headers.insert(header::ACCEPT, named);
     }
-    if let (BodyFormat::Form(_), Some(_)) = (&head.format, &body) {
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::FORM));
+    if head.format.is_converted()
+        && body.is_some()
+        && let Some(named) = media_type(&head.format)
+    {
+        headers.insert(header::CONTENT_TYPE, named);
     }
     Call {
         step,

@@ -2,7 +2,9 @@
 
 use super::fault::Fault;
 use super::turn::{Answer, Refused};
-use switchback_plan::{GATEWAY_ERRORS, Pack, ReasonId, SideId};
+use crate::xml;
+use switchback_json::Limits;
+use switchback_plan::{ErrorStyle, GATEWAY_ERRORS, Pack, ReasonId, SideId};
 
 /// Returns a reason in a language (index into [`Pack::languages`], with fallback to the default
 /// language). Each `{name}` is replaced by its value. Placeholders inside values are not replaced,
@@ -49,6 +51,20 @@ pub fn gateway_error(pack: &Pack, served: SideId, kind: &str, language: usize) -
     (status, own.unwrap_or_else(|| english.to_owned()))
 }
 
+/// Returns the body of a gateway error in the format of its side; see [`ErrorStyle::body`].
+pub fn error_body(style: &ErrorStyle, kind: &str, status: u16, text: &str) -> Vec<u8> {
+    in_error_format(style, style.body(kind, status, text))
+}
+
+/// Converts the JSON of an error to the format of its side.
+pub(super) fn in_error_format(style: &ErrorStyle, json: Vec<u8>) -> Vec<u8> {
+    match &style.xml {
+        // The JSON is the gateway's or was parsed before, so it can be written.
+        Some(format) => xml::encode(format, &json, &Limits::DOCUMENT).unwrap_or(json),
+        None => json,
+    }
+}
+
 /// Returns the answer with such an error, in the style of the served side.
 pub(super) fn gateway_answer(pack: &Pack, served: SideId, kind: &str, language: usize) -> Answer {
     let (status, text) = gateway_error(pack, served, kind, language);
@@ -57,7 +73,7 @@ pub(super) fn gateway_answer(pack: &Pack, served: SideId, kind: &str, language: 
 
 fn styled_answer(pack: &Pack, served: SideId, kind: &str, status: u16, text: &str) -> Answer {
     let style = &pack.errors[served];
-    let body = style.body(kind, status, text);
+    let body = error_body(style, kind, status, text);
     Answer { status: style.status_for(status), body: Some(body.into()), ..Answer::default() }
 }
 

@@ -7,6 +7,7 @@ use bytes::Bytes;
 use http::{HeaderValue, StatusCode};
 use std::collections::HashMap;
 use std::sync::Arc;
+use switchback_engine::translate::error_body;
 use switchback_plan::{ErrorStyle, GATEWAY_ERRORS, Pack, SideId};
 
 /// Rendered errors of one pack for clients of one side, by kind.
@@ -41,7 +42,7 @@ impl ErrorForm {
             };
             let said = pack.languages.iter().map(|language| {
                 let text = text_in(language);
-                (text.to_owned(), style.body(name, status, text).into())
+                (text.to_owned(), error_body(style, name, status, text).into())
             });
             // The compiler rejects packs with statuses out of range.
             let code = StatusCode::from_u16(status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
@@ -65,7 +66,8 @@ impl ErrorForm {
             (None, Some((_, body))) if status == ready.status => body.clone(),
             (own, usual) => {
                 let text = own.or_else(|| usual.map(|(text, _)| text.as_str()));
-                self.pack.errors[self.serves].body(name, status.as_u16(), text.unwrap_or_default()).into()
+                let style = &self.pack.errors[self.serves];
+                error_body(style, name, status.as_u16(), text.unwrap_or_default()).into()
             }
         };
         (status_for(&self.pack.errors[self.serves], status), body)

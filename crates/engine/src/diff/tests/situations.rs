@@ -3,6 +3,8 @@
 use super::{compared, redactor, rules, said, view};
 use crate::diff::{BufferedAnswer, Buffering, Candidate, Coverage, Limits, Noise, Verdict, compare};
 use http::{HeaderMap, HeaderName, HeaderValue};
+use std::sync::Arc;
+use switchback_plan::{Key, XmlFormat, XmlKind, XmlMember, XmlName, XmlPlace, XmlScalar, XmlType};
 
 /// Declarations, reference, candidate, expected findings.
 type Situation<'s> = (&'s [&'s str], &'s str, &'s str, &'s [&'s str]);
@@ -28,6 +30,33 @@ fn members_differ_in_every_way() {
         (&[], r#"{"a":"\u0041"}"#, r#"{"a":"A"}"#, &[]),
         (&[], r#"{"a":true}"#, r#"{"a":false}"#, &["value $.a"]),
     ]);
+}
+
+#[test]
+fn documents_are_compared_by_their_trees() {
+    let any = |kind| XmlType { kind, nullable: false };
+    let name = |local: &str| XmlName { local: local.into(), namespace: None, prefix: None };
+    let number = XmlScalar { string: false, boolean: false, integer: true, number: true };
+    let member = |key: &str, place| XmlMember { key: Key::new(key), place, of: 0, required: false };
+    let members =
+        vec![member("a", XmlPlace::Attribute(name("a"))), member("b", XmlPlace::Element(name("b")))];
+    let format = XmlFormat {
+        content_type: "text/xml".into(),
+        root: name("r"),
+        of: 1,
+        types: vec![any(XmlKind::Scalar(number)), any(XmlKind::Object { members, others: None })],
+    };
+    let mut rules = rules(&[]);
+    rules.xml = [Some(Arc::new(format)), None];
+    for (reference, candidate, wanted) in [
+        ("<r a='1'><b>2</b></r>", "<?xml version='1.0'?>\n<r a=\"1\">\n <b> 2 </b></r>", &[][..]),
+        ("<r a='1'><b>2</b></r>", "<r a='1'><b>3</b></r>", &["value $.b"]),
+        ("<r a='1'/>", "<r/>", &["missing $.a"]),
+        // The candidate's text is no document.
+        ("<r a='1'/>", "<r a='1'", &["type $"]),
+    ] {
+        assert_eq!(said(&compared(&rules, reference, candidate)), wanted, "{candidate}");
+    }
 }
 
 #[test]

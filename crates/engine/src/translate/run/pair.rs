@@ -1,6 +1,6 @@
 //! Routes with one call: translates the request to a call, and its reply to an answer.
 
-use super::{Run, State, call, during, no_reply, refusal_for, refused, unsupported_stop};
+use super::{Run, State, call, during, media_type, no_reply, refusal_for, refused, unsupported_stop};
 use crate::translate::coverage::Mark;
 use crate::translate::document::{Env, document};
 use crate::translate::error::TranslateError;
@@ -16,6 +16,7 @@ use crate::translate::reply::{
 use crate::translate::sources::{self, Traced};
 use crate::translate::turn::{Call, Failed, Next, Reply};
 use crate::translate::urlencoded;
+use crate::xml;
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, header};
 use std::borrow::Cow;
@@ -61,24 +62,34 @@ impl Run {
         head: &CallHead,
         reply: &'r Reply,
     ) -> Result<Cow<'r, Reply>, Failed> {
-        let BodyFormat::Form(form) = &head.answers else { return Ok(Cow::Borrowed(reply)) };
-        if !(200..300).contains(&reply.status) || reply.body.is_empty() {
+        let format = &head.answers;
+        if !format.is_converted() || !(200..300).contains(&reply.status) || reply.body.is_empty() {
             return Ok(Cow::Borrowed(reply));
         }
         // Servers often label forms as text, or send no label.
         let named = reply.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-        let is_named = |named: &str| named.eq_ignore_ascii_case(BodyFormat::FORM) || named == "text/plain";
+        let is_named = |named: &str| format.takes(named) || named == "text/plain";
         if named.is_some_and(|named| !is_named(essence(named))) {
             let named = body_type(&reply.headers);
             return Err(Failed::broken(format!(
                 "a success with {named}, which is no answer of the contract"
             )));
         }
-        let mut out = Vec::with_capacity(reply.body.len() * 2);
-        urlencoded::decode(form, &reply.body, &self.limits, &mut out).map_err(Failed::broken)?;
+        let json = match format {
+            BodyFormat::Form(form) => {
+                let mut out = Vec::with_capacity(reply.body.len() * 2);
+                urlencoded::decode(form, &reply.body, &self.limits, &mut out).map_err(Failed::broken)?;
+                out
+            }
+            BodyFormat::Xml(format) => xml::decode(format, &reply.body, &self.limits)
+                .map_err(|error| Failed::broken(error.to_string()))?,
+            BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => {
+                return Ok(Cow::Borrowed(reply));
+            }
+        };
         let mut headers = reply.headers.clone();
         headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::JSON));
-        Ok(Cow::Owned(Reply { status: reply.status, headers, body: out.into() }))
+        Ok(Cow::Owned(Reply { status: reply.status, headers, body: json.into() }))
     }
 
     /// Encodes JSON in the format of the client's answer.
@@ -88,11 +99,20 @@ impl Run {
         json: Vec<u8>,
         headers: &mut HeaderMap,
     ) -> Result<Vec<u8>, Fault> {
-        let BodyFormat::Form(form) = &route.operation.answers else { return Ok(json) };
-        let text = urlencoded::encode(form, &json, &self.limits)
-            .map_err(|error| Fault::of_body(Sender::Upstream, &error))?;
-        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(BodyFormat::FORM));
-        Ok(text.into_bytes())
+        let of_body = |error: TranslateError| Fault::of_body(Sender::Upstream, &error);
+        let text = match &route.operation.answers {
+            BodyFormat::Form(form) => {
+                urlencoded::encode(form, &json, &self.limits).map_err(of_body)?.into_bytes()
+            }
+            BodyFormat::Xml(format) => {
+                xml::encode(format, &json, &self.limits).map_err(|error| of_body(error.into()))?
+            }
+            BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => return Ok(json),
+        };
+        if let Some(named) = media_type(&route.operation.answers) {
+            headers.insert(header::CONTENT_TYPE, named);
+        }
+        Ok(text)
     }
 
     pub(super) fn pair_answer(&mut self, route: &Route, pair: &Pair, reply: &Reply) -> Result<Next, Stop> {
@@ -324,6 +344,16 @@ pub(super) fn json_of_request<'b>(
                 .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
             Ok(out.into())
         }
+        BodyFormat::Xml(layout) => {
+            if is_foreign && !body.is_empty() {
+                return Err(unsupported_stop(essence(&layout.content_type)));
+            }
+            let json = xml::decode(layout, body, limits).map_err(|error| {
+                let kind = if error.is_limit() { FaultKind::TooLarge } else { FaultKind::BadBody };
+                Fault::new(kind, error.to_string())
+            })?;
+            Ok(json.into())
+        }
         // Some tools set another content type by default although the body is JSON.
         _ if is_foreign && !begins_as_json(body) => Err(unsupported_stop(BodyFormat::JSON)),
         _ if !route.operation.takes_null && body.trim_ascii() == b"null" => {
@@ -341,7 +371,12 @@ pub(super) fn encode_call(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -
                 .map_err(|error| Fault::of_body(Sender::ClientBody, &error))?;
             Ok(text.into_bytes().into())
         }
-        _ => Ok(json.into()),
+        BodyFormat::Xml(format) => {
+            let text = xml::encode(format, &json, limits)
+                .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?;
+            Ok(text.into())
+        }
+        BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => Ok(json.into()),
     }
 }
 

@@ -15,7 +15,7 @@ use crate::translate::head::{self, with_parameter};
 use crate::translate::reply::{foreign_success, redirect, unlisted_part};
 use crate::translate::request::{context_of, header_values};
 use crate::translate::sources::Traced;
-use crate::translate::text::text;
+use crate::translate::text::{error_body, text};
 use crate::translate::turn::{Call, Entry, Failed, Next, Reply};
 use crate::translate::value::constant;
 use http::header::RETRY_AFTER;
@@ -54,7 +54,7 @@ impl Run {
                         let named: Vec<_> = named.into_iter().collect();
                         let text = text(&self.pack, *reason, self.request.language, &named);
                         let style = &self.pack.errors[self.direction];
-                        let body = style.body(kind_of_status(*status), *status, &text);
+                        let body = error_body(style, kind_of_status(*status), *status, &text);
                         self.answer(*status, HeaderMap::new(), Some(body), None)
                     }
                 });

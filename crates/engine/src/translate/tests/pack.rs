@@ -57,6 +57,7 @@ pub(super) fn pack() -> Arc<Pack> {
             words: BTreeMap::new(),
             status: None,
             form: None,
+            xml: None,
         }),
         failures: Default::default(),
         events: None,

@@ -35,8 +35,11 @@ use switchback_plan::router::encode_segment;
 use switchback_plan::{BodyFormat, Effect};
 
 /// Returns an upper bound on the values in a JSON text: one per comma, one per opening bracket,
-/// plus the root.
+/// plus the root. In an XML text, each start tag and each attribute is a value.
 pub(super) fn tree_nodes_max(text: &[u8]) -> usize {
+    if switchback_engine::xml::begins_as_xml(text) {
+        return 1 + text.iter().filter(|byte| matches!(byte, b'<' | b'=')).count();
+    }
     1 + text.iter().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count()
 }
 

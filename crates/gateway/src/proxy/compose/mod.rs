@@ -73,7 +73,7 @@ fn passing(request: &KnownRequest) -> Option<(&Route, &Pair)> {
     let route = request.route();
     match &route.kind {
         RouteKind::Pair(pair)
-            if pair.request.is_some() && pair.call.format.is_opaque() && !route.has_forms_in_answers() =>
+            if pair.request.is_some() && pair.call.format.is_opaque() && !route.has_encoded_answers() =>
         {
             Some((route, pair))
         }
@@ -99,7 +99,7 @@ fn has_parts(composer: &Composer, request: &KnownRequest, body: &Body) -> bool {
     !is_small
         && mapping_parts(request).is_some_and(|(route, pair, ..)| {
             route.paging.is_none()
-                && !route.has_forms_in_answers()
+                && !route.has_encoded_answers()
                 && translate::head::refused_parameter(&pair.refused, request.query()).is_none()
         })
 }
@@ -201,7 +201,7 @@ async fn compose(
         let streams = match &route.kind {
             RouteKind::Pair(pair) => {
                 let is_plain = pair.request.is_none() && pair.refused.is_empty() && pair.constants.is_empty();
-                is_plain && !paging.reads_body() && !route.has_forms_in_answers()
+                is_plain && !paging.reads_body() && !route.has_encoded_answers()
             }
             RouteKind::Serve(_) | RouteKind::Refuse(_) => false,
         };
@@ -212,7 +212,7 @@ async fn compose(
         exchange.page(route, paging, pages)?;
     }
     match &route.kind {
-        RouteKind::Pair(pair) if !route.has_forms_in_answers() => {
+        RouteKind::Pair(pair) if !route.has_encoded_answers() => {
             // Most pairs need no run; skip copying the request for one.
             exchange.pair(route, pair, text, limits, &raw.bytes).await
         }
