@@ -33,6 +33,7 @@ mod read;
 mod sample;
 mod schema;
 mod types;
+mod xml;
 
 pub use call::{call_breaches, parameter_breaches};
 pub use compare::{
@@ -52,6 +53,8 @@ pub use types::{
     Reference, Resolved, Scalar, ScalarKind, ScalarLimits, Test, Type, TypeId, TypeIn, TypeKind, Types,
     Unread,
 };
+
+pub use xml::{XmlBody, XmlProblem};
 
 use crate::diagnostic::Span;
 use http::Method;
@@ -162,6 +165,8 @@ pub enum Media {
     Form(Arc<str>, Vec<(String, ListStyle)>),
     /// A multipart form, with the declared encodings of parts and the styles of lists.
     Multipart(Arc<str>, Vec<(String, PartEncoding)>, Vec<(String, ListStyle)>),
+    /// XML, with the layout of its type.
+    Xml(Arc<XmlBody>),
     /// Any other body: opaque, with all its media types.
     Bytes(Arc<[Arc<str>]>),
 }
@@ -197,9 +202,19 @@ impl Media {
         }
     }
 
-    /// Returns whether the gateway parses the body, as JSON or as a form.
+    /// Returns whether the gateway parses the body, as JSON, a form or XML.
     pub fn is_read(&self) -> bool {
-        self.is_json() || matches!(self, Media::Form(..))
+        self.is_json() || matches!(self, Media::Form(..) | Media::Xml(_))
+    }
+
+    /// Returns whether both bodies are XML, of different layouts.
+    pub fn is_laid_out_unlike(&self, other: &Media) -> bool {
+        match (self, other) {
+            (Media::Xml(one), Media::Xml(other)) => {
+                (&one.format.root, &one.format.types) != (&other.format.root, &other.format.types)
+            }
+            _ => false,
+        }
     }
 
     /// Returns whether the body is JSON with any media type.
@@ -212,6 +227,7 @@ impl Media {
         match self {
             Media::Json => BodyFormat::JSON,
             Media::OtherJson(name) | Media::Form(name, _) | Media::Multipart(name, ..) => name,
+            Media::Xml(body) => &body.media,
             Media::Bytes(all) => all.first().map_or("", |name| name),
         }
     }

@@ -103,6 +103,8 @@ pub(super) enum BodyContent<'n> {
     },
     /// A form that consists of parameters.
     Fields { media: &'n str, fields: Vec<RawParameter<'n>> },
+    /// XML with the schema of an object or list. Other media types of the body are XML as well.
+    Xml { media: &'n str, schema: &'n Node },
     /// Any other content, with all its media types.
     Bytes { media: Vec<&'n str> },
 }
@@ -357,6 +359,13 @@ pub(super) fn json_rank(media: &str) -> Option<u8> {
         ("*", "*") => Some(4),
         _ => None,
     }
+}
+
+/// Returns whether a body in XML has a structure that can be laid out. Others, such as a text that
+/// is a document of any kind, are opaque.
+pub(super) fn is_laid_out<'n>(schema: &'n Node, follow: &Follow<'n>) -> bool {
+    let Some(schema) = follow.follow(schema) else { return false };
+    ["properties", "items", "allOf", "oneOf", "anyOf"].iter().any(|key| schema.get(key).is_some())
 }
 
 /// Returns whether a media type denotes a form.

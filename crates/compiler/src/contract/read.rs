@@ -13,6 +13,7 @@ use super::schema::Schemas;
 use super::types::{
     Access, Additional, Field, Object, Overlapping, Type, TypeId, TypeIn, TypeKind, Types, Unread,
 };
+use super::xml::{XmlBody, XmlObjects};
 use super::{
     Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, RequestBody, Response, StatusPattern,
     UnreadMedia, Webhook,
@@ -42,7 +43,7 @@ pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings
     let mut webhooks: Vec<Webhook> = raw_webhooks.iter().map(|raw| reader.webhook(raw)).collect();
     reader.schemas.finish();
     let ContractReader { schemas, styles } = reader;
-    let (mut types, discriminators) = schemas.types();
+    let (mut types, discriminators, xml) = schemas.types();
     // References must be acyclic before alternatives are resolved, because resolving follows them
     // without a check.
     break_cycles(&mut types, &mut grouped);
@@ -63,6 +64,7 @@ pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings
         types.replace(id, ty);
     }
     types.set_overlapping(overlapping);
+    operations.iter_mut().for_each(|operation| lay_out(operation, &types, &xml));
     for mut operation in operations {
         // An exploded object can be expanded only after its type is resolved.
         spread(&mut operation.query, &types, &styles);
@@ -76,6 +78,20 @@ pub fn parse_contract(name: &str, documents: &Documents, findings: &mut Findings
     contract.types = types;
     grouped.finish(Span { end: root.span.start, ..root.span }, findings);
     contract
+}
+
+/// Lays out the bodies of an operation that are XML.
+fn lay_out(operation: &mut Operation, types: &Types, xml: &XmlObjects) {
+    let request = operation.body.iter_mut().map(|body| (&mut body.media, &body.ty, body.span));
+    let responses = operation
+        .responses
+        .iter_mut()
+        .filter_map(|response| Some((&mut response.media, response.body.as_ref()?, response.span)));
+    for (media, ty, span) in request.chain(responses) {
+        if let Media::Xml(body) = media {
+            Arc::make_mut(body).lay_out(ty, types, xml, span);
+        }
+    }
 }
 
 /// Returns all types in an operation.
@@ -379,6 +395,8 @@ impl<'n> ContractReader<'n, '_> {
         let (schema, others, is_form) = match content {
             BodyContent::Json { schema, others, .. } => (schema, others, false),
             BodyContent::Form { schema, others, .. } => (schema, others, true),
+            // All of them are names of XML, which the gateway reads; another schema is not compared.
+            BodyContent::Xml { .. } => return Vec::new(),
             BodyContent::Fields { .. } | BodyContent::Bytes { .. } => return Vec::new(),
         };
         // The text of a schema is long, so it is written only for schemas that are not the same node.
@@ -448,6 +466,9 @@ impl<'n> ContractReader<'n, '_> {
                 };
                 let ty = Type { kind: TypeKind::Object(object), nullable: false, span };
                 (ty, Media::of_form(media, parts, lists))
+            }
+            BodyContent::Xml { media, schema, .. } => {
+                (self.schemas.parse(schema), Media::Xml(Arc::new(XmlBody::unread(media))))
             }
             BodyContent::Bytes { media } => {
                 let essence = |media: &&str| essence(media).into();

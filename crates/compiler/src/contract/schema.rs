@@ -19,6 +19,7 @@ use super::types::{
     Access, Additional, Array, Field, Keyword, Limits, NamedType, Object, Reference, Scalar, ScalarKind,
     ScalarLimits, Type, TypeId, TypeKind, Types, Unread,
 };
+use super::xml::{XmlObject, XmlObjects};
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Kind, Node};
 use keywords::{only_requires, says_nullable, says_something};
@@ -50,6 +51,7 @@ pub(super) struct Schemas<'n, 'f> {
     merged_layers: usize,
     merged_layers_max: usize,
     pub(super) discriminators: Discriminators,
+    xml: XmlObjects,
     /// Keywords that are in no list, with a similar known keyword if any.
     unknown: HashMap<&'n str, Option<&'static str>>,
 }
@@ -73,6 +75,7 @@ impl<'n, 'f> Schemas<'n, 'f> {
             merged_layers: 0,
             merged_layers_max: layers::merged_layers_max(bytes_of(named)),
             discriminators: Discriminators::default(),
+            xml: XmlObjects::default(),
             unknown: HashMap::new(),
         };
         for (key, node) in named {
@@ -106,6 +109,9 @@ impl<'n, 'f> Schemas<'n, 'f> {
                 [Layer { node, bare: false }] => self.root(id, node),
                 layers => self.written_out(layers),
             };
+            if let [Layer { node, bare: false }] = layers.as_slice() {
+                self.note_xml(node, &ty);
+            }
             self.slots[id.0 as usize].2 = Some(ty);
         }
     }
@@ -129,16 +135,29 @@ impl<'n, 'f> Schemas<'n, 'f> {
     }
 
     /// Returns all named types. Requires [`Schemas::finish`].
-    pub(super) fn types(self) -> (Types, Discriminators) {
+    pub(super) fn types(self) -> (Types, Discriminators, XmlObjects) {
         let mut types = Types::default();
         for (name, span, ty) in self.slots {
             types.add(NamedType { name, ty: ty.unwrap_or_else(|| Type::any(span)), span });
         }
-        (types, self.discriminators)
+        (types, self.discriminators, self.xml)
+    }
+
+    /// Remembers the `xml` object of a schema, which is not part of its type.
+    fn note_xml(&mut self, node: &Node, ty: &Type) {
+        if let Some(xml) = node.get("xml") {
+            self.xml.insert(ty.span, XmlObject::parse(xml));
+        }
     }
 
     /// Returns the type that a schema describes.
     pub(super) fn parse(&mut self, node: &'n Node) -> Type {
+        let ty = self.parse_type(node);
+        self.note_xml(node, &ty);
+        ty
+    }
+
+    fn parse_type(&mut self, node: &'n Node) -> Type {
         let span = node.span;
         self.work += 1;
         if self.work > WORK_MAX {

@@ -140,6 +140,7 @@ codes! {
     MediaLine "M221" "media-line": "A media type that is renamed is one of a body that is passed, in its contract.";
     FilePart "M230" "file-part": "A part that is a file is kept, renamed or dropped, and nothing else becomes one.";
     PartsObject "M231" "parts-object": "A body of parts is one object, whose members are its parts.";
+    XmlForm "M232" "xml-form": "A body that is mapped to or from XML is of types that XML can represent.";
     VerdictSaid "M112" "verdict": "The verdict that a route declares is the one that follows from it.";
     RefusalPolicy "M113" "refusal-policy": "A refusal is answered with the status of an error, and ends on a day that there is.";
     ApproximationName "M114" "approximation-name": "An approximation has a name where answers are marked with it.";

@@ -869,6 +869,8 @@ fn draft_opaque(media: [&Media; 2], types: [TypeIn<'_>; 2], way: Message) -> Opt
         Some(other) => other,
         // Lines are drafted for two incompatible forms, as for JSON.
         None if media.iter().any(|media| media.is_json()) => return None,
+        // Documents of different layouts need lines, although their types are equal.
+        None if media[0].is_laid_out_unlike(media[1]) => return None,
         None => return assignable(from, to, Some(way)).is_ok().then_some(Ok("keep")),
     };
     let [old, new] = media.map(Media::ranges);

@@ -89,15 +89,15 @@ fn flow(value: &Value) -> String {
     }
 }
 
-/// Returns the errors of an operation that are JSON.
+/// Returns the errors of an operation that the gateway reads.
 fn errors_of(operation: &Operation) -> impl Iterator<Item = (&Response, &Type)> {
     let is_error = |response: &&Response| match response.status {
         StatusPattern::Exact(status) => status >= 400,
         StatusPattern::Class(class) => class >= 4,
         StatusPattern::Default => true,
     };
-    let json = operation.responses.iter().filter(is_error).filter(|response| response.media.is_json());
-    json.filter_map(|response| Some((response, response.body.as_ref()?)))
+    let read = operation.responses.iter().filter(is_error).filter(|response| response.media.is_read());
+    read.filter_map(|response| Some((response, response.body.as_ref()?)))
 }
 
 /// Returns the template of one type, if it has a place for the text and conforms.

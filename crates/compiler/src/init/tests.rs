@@ -84,6 +84,31 @@ fn what_is_equal_is_served_without_a_line() {
     assert_eq!(draft.decisions, []);
 }
 
+/// Returns the old side with its notes in XML.
+fn in_xml(schema: &str) -> String {
+    OLD.replace("application/json", "text/xml").replace("      type: object\n", schema)
+}
+
+#[test]
+fn bodies_in_xml_are_served_without_a_line_where_they_have_a_layout() {
+    let plain = in_xml("      type: object\n      xml: {name: note}\n");
+    let other = plain.replace("id: {type: string}\n", "id: {type: string, xml: {attribute: true}}\n");
+    // The list that `GET /notes` answers has no name for its root element.
+    for (old, new, refused) in
+        [(&*plain, &*plain, 0), (&plain, &other, 1), (&plain, OLD, 1), (OLD, &plain, 1)]
+    {
+        let draft = drafted(old, new, &[]);
+        assert_eq!(
+            (draft.counts.untouched, draft.counts.refused),
+            (9 - refused, refused),
+            "{:?}",
+            draft.files
+        );
+        let texts: Vec<&str> = draft.decisions.iter().map(|decision| decision.text.as_str()).collect();
+        assert_eq!(texts, vec!["the root element of this body has no name"; refused]);
+    }
+}
+
 #[test]
 fn what_is_sure_is_written_and_what_is_not_is_a_decision() {
     let draft = drafted(OLD, &new(), &[]);

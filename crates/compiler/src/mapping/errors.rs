@@ -6,13 +6,14 @@ use super::lens::{LensEnv, Lenses, Supply, lost};
 use super::message_place::{self, MessagePart, Missed, walk};
 use super::names::PackNames;
 use super::{faults, form, literal};
-use crate::contract::{Contract, Contracts, Narrowing, Type, TypeIn, compare};
+use crate::contract::{self, Contract, Contracts, Media, Narrowing, StatusPattern, Type, TypeIn, compare};
 use crate::diagnostic::{Findings, Sources, Span};
 use crate::yaml::{Kind, Node};
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use switchback_plan::{
     BodyPlan, Class, ErrorPiece, ErrorStyle, FailurePlace, FailureRule, FailureTest, GATEWAY_ERRORS, Loss,
-    Message, PerSide, ReasonId, Response, ResponseBody, Root, Route, RouteKind, SideId, ValueOp,
+    Message, PerSide, ReasonId, Response, ResponseBody, Root, Route, RouteKind, SideId, ValueOp, XmlFormat,
 };
 
 /// Placeholders in `errors: {body: …}`.
@@ -192,8 +193,10 @@ pub(super) fn style(
             }
         }
         let form = types[side].map(|ty| form::form_of(ty, &contracts[side].types));
-        let content_type = switchback_plan::BodyFormat::JSON.to_owned();
-        ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form, xml: None }
+        let xml = error_layout(&contracts[side], types[side]);
+        let json = switchback_plan::BodyFormat::JSON;
+        let content_type = xml.as_ref().map_or(json, |xml| &xml.content_type).to_owned();
+        ErrorStyle { body, content_type, statuses, texts: texts.clone(), words, status: common, form, xml }
     });
     for (span, sides, why) in misfits {
         findings.push(faults::error_body(span, &sides, &why));
@@ -202,6 +205,29 @@ pub(super) fn style(
         findings.push(faults::error_words(first.span));
     }
     is_sound.then_some(styles)
+}
+
+/// Returns the layout of a side's errors if its contract describes them in XML: that of the error
+/// type, otherwise of the first error with a body.
+fn error_layout(contract: &Contract, error_type: Option<&Type>) -> Option<Arc<XmlFormat>> {
+    let is_error = |response: &&contract::Response| match response.status {
+        StatusPattern::Exact(status) => status >= 400,
+        StatusPattern::Class(class) => class >= 4,
+        StatusPattern::Default => true,
+    };
+    let errors = || {
+        let responses = contract.operations.iter().flat_map(|operation| &operation.responses);
+        responses.filter(is_error).filter_map(|response| Some((response.body.as_ref()?, &response.media)))
+    };
+    let is_it = |ty: &Type| {
+        let resolved = contract.types.resolve(ty);
+        error_type.is_some_and(|wanted| resolved.span == contract.types.resolve(wanted).span)
+    };
+    let (_, media) = errors().find(|(ty, _)| is_it(ty)).or_else(|| errors().next())?;
+    match media {
+        Media::Xml(body) => Some(Arc::clone(&body.format)),
+        _ => None,
+    }
 }
 
 /// Checks that a body distinguishes errors: it contains `$text` exactly once, or only `$kind`.

@@ -4,12 +4,12 @@
 use super::{
     BodyContent, Dialect, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse,
 };
-use super::{by_status, entries, flag, items, json_rank, methods, named, place, text, together};
+use super::{by_status, entries, flag, is_laid_out, items, json_rank, methods, named, place, text, together};
 use crate::contract::documents::Follow;
 use crate::contract::grouped::Grouped;
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Node};
-use switchback_plan::ListStyle;
+use switchback_plan::{ListStyle, essence, is_xml};
 
 const JSON: &str = "application/json";
 const URLENCODED: &str = "application/x-www-form-urlencoded";
@@ -129,6 +129,13 @@ fn json<'n>(media: &[&'n str]) -> Result<&'n str, Vec<&'n str>> {
     }
 }
 
+/// Returns the content if all media types are XML and the schema has a layout.
+fn xml<'n>(media: &[&'n str], schema: Option<&'n Node>, follow: &Follow<'n>) -> Option<BodyContent<'n>> {
+    let first = media.first().filter(|_| media.iter().all(|media| is_xml(essence(media))))?;
+    let schema = schema.filter(|schema| is_laid_out(schema, follow))?;
+    Some(BodyContent::Xml { media: first, schema })
+}
+
 /// Returns the other media types, which share the schema.
 fn others<'n>(read: &str, schema: Option<&'n Node>, all: &[&'n str]) -> Vec<(&'n str, Option<&'n Node>)> {
     all.iter().filter(|media| **media != read).map(|media| (*media, schema)).collect()
@@ -153,7 +160,7 @@ fn body<'n>(
                         schema: *schema,
                         others: others(media, *schema, &consumes),
                     },
-                    Err(media) => BodyContent::Bytes { media },
+                    Err(media) => xml(&media, *schema, follow).unwrap_or(BodyContent::Bytes { media }),
                 };
                 return Some(RawBody { required: *required, content, span: *span });
             }
@@ -196,7 +203,7 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
                         lists: Vec::new(),
                     }
                 }
-                None => BodyContent::Bytes { media },
+                None => xml(&media, Some(schema), follow).unwrap_or(BodyContent::Bytes { media }),
             },
         });
         let mut headers = Vec::new();

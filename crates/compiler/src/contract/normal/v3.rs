@@ -3,12 +3,14 @@
 use super::{
     BodyContent, Dialect, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse,
 };
-use super::{by_status, entries, flag, is_form, json_rank, methods, named, place, text, together};
+use super::{
+    by_status, entries, flag, is_form, is_laid_out, json_rank, methods, named, place, text, together,
+};
 use crate::contract::PartEncoding;
 use crate::contract::documents::Follow;
 use crate::contract::grouped::Grouped;
 use crate::yaml::{Key, Node};
-use switchback_plan::{BodyFormat, ListStyle, essence};
+use switchback_plan::{BodyFormat, ListStyle, essence, is_xml};
 
 pub(super) fn path_item<'n>(
     path: &'n Key,
@@ -138,7 +140,7 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
     read
 }
 
-/// Returns the preferred content: JSON, otherwise a form, otherwise opaque bytes.
+/// Returns the preferred content: JSON, otherwise a form, otherwise XML, otherwise opaque bytes.
 fn content<'n>(
     node: Option<&'n Node>,
     request: bool,
@@ -175,6 +177,13 @@ fn content<'n>(
             parts: parts(node, follow),
             lists: lists(node, follow),
         });
+    }
+    // Next to other opaque types, such as images, XML is opaque as well.
+    if let [(key, node), ..] = all
+        && all.iter().all(|(key, _)| is_xml(essence(&key.name)))
+        && let Some(schema) = schema(node).filter(|schema| is_laid_out(schema, follow))
+    {
+        return Some(BodyContent::Xml { media: &key.name, schema });
     }
     let media: Vec<&str> = all.iter().map(|(key, _)| key.name.as_str()).collect();
     (!media.is_empty()).then_some(BodyContent::Bytes { media })

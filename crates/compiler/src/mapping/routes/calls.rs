@@ -157,6 +157,7 @@ impl<'a> RouteCheck<'_, 'a> {
         };
         // Recorded even if the rest of the call has errors, for the checks of statuses and headers.
         self.summary.called.push(operation);
+        self.xml_operation(operation);
         let effect = effect(&operation.key.method, call.effect.as_ref());
         let paged = call.pages.as_ref().and(self.env.manifest().paging.as_ref());
         let parameter = paged.map(|paging| paging.query.value.as_str());

@@ -109,7 +109,13 @@ impl<'a> RouteCheck<'_, 'a> {
         {
             return Some(Some(Arc::new(types)));
         }
-        if matches!(line, Some(BodyDecl::Keep(_))) && !is_nothing && all.clone().all(|media| !media.is_json())
+        // Bytes of one layout mean something else in another one, so such documents are read and written.
+        let is_laid_out_unlike =
+            medias.from.1.iter().any(|from| medias.to.1.iter().any(|to| from.is_laid_out_unlike(to)));
+        if matches!(line, Some(BodyDecl::Keep(_)))
+            && !is_nothing
+            && !is_laid_out_unlike
+            && all.clone().all(|media| !media.is_json())
         {
             return self.media_types(pair, medias).map(Some);
         }
@@ -122,12 +128,31 @@ impl<'a> RouteCheck<'_, 'a> {
             medias.what == "request" && matches!(line, Some(BodyDecl::Shape(_) | BodyDecl::Inline(_)));
         let is_mapped = |media: &&&Media| is_shaped && matches!(media, Media::Multipart(..));
         let opaque = all.find(|media| !media.is_read() && !is_mapped(media));
-        let Some(opaque) = opaque else { return Some(None) };
         if matches!(line, None | Some(BodyDecl::Empty(_))) {
             return Some(None);
         }
+        let Some(opaque) = opaque else {
+            self.xml_bodies(medias.from.1.iter().chain(&medias.to.1).copied());
+            return Some(None);
+        };
         self.findings.push(faults::opaque_body(pair.span, opaque.name()));
         None
+    }
+
+    /// Reports constructs of translated bodies that XML cannot represent.
+    pub(super) fn xml_bodies<'m>(&mut self, medias: impl Iterator<Item = &'m Media>) {
+        for media in medias {
+            if let Media::Xml(body) = media {
+                body.problems.iter().for_each(|problem| self.findings.push(problem.finding()));
+            }
+        }
+    }
+
+    /// Reports the same for an operation of a route of several calls.
+    pub(super) fn xml_operation(&mut self, operation: &Operation) {
+        let successes = operation.responses.iter().filter(|answer| answer.is_success());
+        let answers = successes.filter(|answer| answer.body.is_some()).map(|answer| &answer.media);
+        self.xml_bodies(operation.body.iter().map(|body| &body.media).chain(answers));
     }
 
     /// Returns the media types of a body that passes unchanged. Reports an error if no type of the

@@ -67,6 +67,7 @@ pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
         Some((Media::Multipart(_, parts, lists), body)) => {
             BodyFormat::Multipart(Arc::new(multipart(&body.ty, parts, lists, types)))
         }
+        Some((Media::Xml(xml), _)) => BodyFormat::Xml(Arc::clone(&xml.format)),
         // If the body passes unchanged, the pair sets its media types.
         Some((Media::Bytes(_), _)) => BodyFormat::Opaque(Arc::default()),
     }
@@ -78,6 +79,7 @@ pub(super) fn answers(operation: &Operation, types: &Types) -> BodyFormat {
     let mut successes = operation.responses.iter().filter(|answer| answer.is_success());
     match successes.find_map(|answer| Some((&answer.media, answer.body.as_ref()?))) {
         Some((Media::Form(_, lists), ty)) => form_of(ty, lists, types),
+        Some((Media::Xml(xml), _)) => BodyFormat::Xml(Arc::clone(&xml.format)),
         _ => BodyFormat::Json,
     }
 }

@@ -28,6 +28,9 @@ impl<'a> RouteCheck<'_, 'a> {
             }
             _ => None,
         };
+        if refused.is_none() {
+            self.xml_operation(self.operation);
+        }
         let kind = match refused {
             Some(refuse) => {
                 verdict::of_refused(&serve.notes, self.findings);
