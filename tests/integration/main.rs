@@ -105,3 +105,4 @@ mod upstream_answers;
 mod upstream_http2;
 mod upstream_peers;
 mod words;
+mod xml_bodies;

@@ -101,7 +101,7 @@ fn check_watch_checks_again_after_a_change() {
 
 #[test]
 fn the_packs_are_formatted() {
-    for name in ["messaging", "sendgrid", "tickets", "tweets", "ingress", "payments", "issues"] {
+    for name in ["messaging", "sendgrid", "tickets", "tweets", "ingress", "payments", "issues", "parcels"] {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings").join(name);
         let output = switchback(&["fmt", "--check"], &folder);
         assert!(output.status.success(), "{}{}", stdout(&output), String::from_utf8_lossy(&output.stderr));
