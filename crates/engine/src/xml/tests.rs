@@ -211,6 +211,15 @@ fn every_limit_is_reached() {
 }
 
 #[test]
+fn repeated_elements_among_many_others_are_lists() {
+    let names: String = (0..20).map(|n| format!("<k{n}/>")).collect();
+    for (n, later) in [(0, 1), (7, 8), (8, 9), (12, 13)] {
+        let json = read(&format!("{names}<k{n}>a</k{n}>")).expect("it is a document");
+        assert!(json.contains(&format!(r#""k{n}":["","a"],"k{later}":"""#)), "{json}");
+    }
+}
+
+#[test]
 fn a_document_of_a_hundred_thousand_names_is_read() {
     // With linear searches, this would take minutes.
     let limits = Limits { members: usize::MAX, ..Limits::DOCUMENT };
