@@ -313,7 +313,10 @@ pub(super) fn program(
         }
     };
     let service = |(name, url, tls): (String, &config::WebUrl, &config::Placed<ServiceTls>)| {
-        ServiceSettings { name, address: url.uri().clone(), tls: tls.value.clone() }
+        // Hosts carry the credential and the signature of their side.
+        let side = name.split('/').next().unwrap_or_default();
+        let sign = config.upstream(side).and_then(|upstream| upstream.sign.clone());
+        ServiceSettings { name, address: url.uri().clone(), tls: tls.value.clone(), sign }
     };
     ProgramSettings {
         pack: Some(Arc::clone(pack)),

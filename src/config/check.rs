@@ -6,6 +6,7 @@ use super::checked::{
     OAuthConfig, PhasesConfig, Reload, Sunset, SunsetConfig, TlsFilesConfig, UpstreamConfig, ValueSpans,
 };
 use super::dual;
+use super::events::signature;
 use super::read::{FromYaml, NamedMap, OneOrMore, Placed};
 use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, WebUrl};
 use super::sections::{
@@ -489,7 +490,8 @@ fn upstreams(
             hosts.push(HostConfig { name, url: url.value, tls, public_url });
         }
         let public_url = upstream.public_url.map(|url| url.value);
-        Some(UpstreamConfig { side, url: url?.value, tls: tls?, public_url, hosts })
+        let sign = upstream.sign.map(|raw| signature(raw, false, findings));
+        Some(UpstreamConfig { side, url: url?.value, tls: tls?, public_url, sign: sign.flatten(), hosts })
     };
     raw.value.0.into_iter().filter_map(convert).collect()
 }

@@ -8,12 +8,12 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::Span;
-use switchback_gateway::events::signature::Signature;
 use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, ShadowSettings};
+use switchback_gateway::signature::Signature;
 use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
@@ -161,6 +161,8 @@ pub struct UpstreamConfig {
     pub tls: Placed<ServiceTls>,
     /// The address at which clients reach it.
     pub public_url: Option<WebUrl>,
+    /// Signs translated calls to the side and its hosts.
+    pub sign: Option<Signature>,
     /// Addresses of the hosts that the pack names for the side.
     pub hosts: Vec<HostConfig>,
 }

@@ -9,8 +9,8 @@ use serde_json::{Value, json};
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_compiler::yaml::Node;
-use switchback_gateway::events::signature::{Encoding, HmacForm, Signature, SignatureForm};
 use switchback_gateway::secret::Secret;
+use switchback_gateway::signature::{Encoding, HmacForm, Signature, SignatureForm};
 
 section! {
     /// Translation of events for their receivers. Without receivers, no events are accepted.
@@ -221,7 +221,11 @@ const NAME_CHARS_MAX: usize = 64;
 
 /// Converts a signature. `is_checked`: incoming messages are verified with it; otherwise outgoing
 /// ones are signed.
-fn signature(raw: Placed<RawSignature>, is_checked: bool, findings: &mut Findings) -> Option<Signature> {
+pub(super) fn signature(
+    raw: Placed<RawSignature>,
+    is_checked: bool,
+    findings: &mut Findings,
+) -> Option<Signature> {
     let (raw, span) = (raw.value, raw.span);
     let secrets = raw.secret?;
     let mut field = |given: Option<Placed<String>>| match given {

@@ -2,7 +2,7 @@
 //! JSON Schema and the masked dump are generated from it. Rules between keys are in `check`.
 
 use super::dual::{RawGate, RawShadow};
-use super::events::RawEvents;
+use super::events::{RawEvents, RawSignature};
 use super::read::{
     Free, FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_name,
     is_word, scalar_text, section, words,
@@ -180,6 +180,9 @@ section! {
         /// The URL at which clients reach the service: the base of the calls in migration notices.
         /// Without it, notices use a variable such as `$V3_URL`.
         public_url: WebUrl,
+        /// Signature of translated calls to the side and its hosts: an HMAC of the body in a header
+        /// field. By default they are not signed.
+        sign: RawSignature,
         /// Addresses of the other hosts of the side, by their names in `hosts` of the pack.
         hosts: NamedMap<String, RawHost>,
     }

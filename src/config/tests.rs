@@ -183,6 +183,24 @@ fn the_masked_dump_shows_everything_but_secrets() {
 }
 
 #[test]
+fn calls_are_signed_by_a_secret_that_is_not_displayed() {
+    let with = |sign: &str| {
+        format!("key: ${{KEY}}\nupstreams: {{ new: {{ url: 'https://a.example/', sign: {{ {sign} }} }} }}\n")
+    };
+    let config = config(&with("form: hmac, secret: ${TOKEN}, header: x-signature, timestamp: x-time"));
+    assert!(config.upstreams[0].sign.is_some());
+    assert_eq!(config.masked["upstreams"]["new"]["sign"]["secret"][0], "***");
+    assert!(!format!("{config:?}").contains("t-0123456789abcdef"));
+    for (wrong, message) in [
+        ("", "2: `form: hmac` needs the key `header`: the field with the signature"),
+        (", header: 'no header'", "2: this is not the name of a header field"),
+    ] {
+        let found = found(&with(&format!("form: hmac, secret: ${{TOKEN}}{wrong}")));
+        assert!(found.len() == 1 && found[0].ends_with(message), "{found:?}");
+    }
+}
+
+#[test]
 fn all_mistakes_are_found_in_one_run() {
     let text = "\
 lisen: 127.0.0.1:1

@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::time::Duration;
 use switchback_gateway::clock::Clock;
-use switchback_gateway::events::signature::{Signature, SignatureForm};
 use switchback_gateway::secret::Secret;
+use switchback_gateway::signature::{Signature, SignatureForm};
 use switchback_gateway::store::seal::SealingKey;
 use tempfile::TempDir;
 
@@ -270,7 +270,7 @@ async fn senders_that_drip_leave_places_to_those_who_sign() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_message_under_several_names_is_delivered_once() {
     use http::HeaderName;
-    use switchback_gateway::events::signature::{Encoding, HmacForm};
+    use switchback_gateway::signature::{Encoding, HmacForm};
     for signs_id in [false, true] {
         let acme = receiver(&Arc::new(AtomicBool::new(true))).await;
         let place = Place::new();

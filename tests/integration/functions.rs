@@ -8,6 +8,8 @@ use crate::support::serving;
 use http::Method;
 use serde_json::{Value, json};
 use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::sync::Arc;
 use switchback_compiler::mapping::compile;
 use switchback_engine::diff::{BufferedAnswer, Candidate, Limits, Noise, Rules, View, compare};
 use switchback_engine::redact::{Redactor, Salt};
@@ -16,17 +18,23 @@ use switchback_plan::SideId;
 use switchback_plan::convert::instant;
 use switchback_plan::router::{Found, Router};
 use tempfile::TempDir;
+use tokio::task::spawn_blocking;
 
 /// A gateway with the pack in front of a service.
-struct People {
+pub struct People {
     gateway: SocketAddr,
-    service: Upstream,
-    _program: Program,
-    _folder: TempDir,
+    pub service: Upstream,
+    pub program: Arc<Program>,
+    folder: TempDir,
 }
 
 impl People {
     async fn before(script: Vec<Act>) -> People {
+        People::with(script, "").await
+    }
+
+    /// `more` are further keys of the upstream.
+    pub async fn with(script: Vec<Act>, more: &str) -> People {
         let service = Upstream::start(script).await;
         let folder = tempfile::tempdir().expect("a temporary folder");
         let pack = folder.path().join("pack");
@@ -34,20 +42,20 @@ impl People {
         for (name, text) in packs::manual_files("people/") {
             std::fs::write(pack.join(name), text).expect("it is written");
         }
-        let file = folder.path().join("switchback.yaml");
-        let text = format!(
-            "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{0}/store.db\nkey: ${{TEST_KEY}}\n\
-             mapping: {0}/pack\nfronts: {{ /v1: {{ speaks: v1 }} }}\nupstreams: {{ v2: {{ url: 'http://{1}' }} }}\n\
-             clients: [{{ name: app, v1_token: token-of-a-client, credentials: {{ v2: token-of-the-service }} }}]\n",
-            folder.path().display(),
-            service.address
-        );
-        std::fs::write(&file, text).expect("it is written");
+        let file = configure(&folder, &service, more);
         let (program, gateway, _) = serving::serve(&file, &SealingKey::generate()).await;
-        People { gateway, service, _program: program, _folder: folder }
+        People { gateway, service, program: Arc::new(program), folder }
     }
 
-    async fn ask(&self, line: &str, body: &str) -> Answer {
+    /// Changes the further keys of the upstream, and waits for the reload.
+    pub async fn reload(&self, more: &str) {
+        configure(&self.folder, &self.service, more);
+        let program = Arc::clone(&self.program);
+        let log = spawn_blocking(move || program.stderr_until("reload")).await.expect("it says so");
+        assert!(!log.contains("the reload failed"), "{log}");
+    }
+
+    pub async fn ask(&self, line: &str, body: &str) -> Answer {
         let request = format!(
             "{line} HTTP/1.1\r\nhost: g\r\nauthorization: Bearer token-of-a-client\r\n\
              content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
@@ -55,6 +63,20 @@ impl People {
         );
         exchange(self.gateway, request).await.expect("an answer")
     }
+}
+
+fn configure(folder: &TempDir, service: &Upstream, more: &str) -> PathBuf {
+    let file = folder.path().join("switchback.yaml");
+    let text = format!(
+        "listen: 127.0.0.1:0\nadmin: {{ listen: 127.0.0.1:0 }}\nstore: sqlite:{0}/store.db\nkey: ${{TEST_KEY}}\n\
+         mapping: {0}/pack\nfronts: {{ /v1: {{ speaks: v1 }} }}\nreload: {{ settle: 20ms }}\n\
+         upstreams: {{ v2: {{ url: 'http://{1}', {more} }} }}\n\
+         clients: [{{ name: app, v1_token: token-of-a-client, credentials: {{ v2: token-of-the-service }} }}]\n",
+        folder.path().display(),
+        service.address
+    );
+    std::fs::write(&file, text).expect("it is written");
+    file
 }
 
 fn json_of(text: &str) -> Value {

@@ -80,6 +80,7 @@ mod schema_cli;
 mod serve_verb;
 mod server_cores;
 mod server_protocols;
+mod signed_calls;
 mod soak_slope;
 mod spellings;
 mod statements;

@@ -31,6 +31,7 @@ pub mod secret;
 pub mod server;
 pub mod shadow;
 mod shard;
+pub mod signature;
 pub mod store;
 pub mod telemetry;
 pub mod tls;

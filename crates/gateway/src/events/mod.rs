@@ -1,6 +1,6 @@
 //! Events (webhooks): received from a service's new version, and delivered to receivers of the old
 //! one. [`receive`] verifies the sender and queues; [`deliver`] translates, signs and sends;
-//! [`signature`] implements the signature schemes; the queue is in `store::events`. The plan
+//! [`crate::signature`] implements the signature schemes; the queue is in `store::events`. The plan
 //! translates events. While the old version still sends its own events, [`dual`] selects which one
 //! is delivered and compares them.
 //!
@@ -12,15 +12,14 @@ pub mod deliver;
 pub mod dual;
 pub mod readers;
 pub mod receive;
-pub mod signature;
 mod translate;
 
 use crate::clock::Clock;
 use crate::proxy::program::CurrentProgram;
+use crate::signature::Signature;
 use crate::store::Store;
 use dual::EventsDual;
 use http::Uri;
-use signature::Signature;
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;

@@ -3,13 +3,13 @@
 
 use super::dual::{Came, Decided};
 use super::readers::Readers;
-use super::signature::SignatureError;
 use super::{EventParts, EventSender, Receiver, member};
 use crate::body::{Body, BodyTimeout};
 use crate::error::{ErrorKind, ErrorSide};
 use crate::memory::Memory;
 use crate::proxy::Response;
 use crate::proxy::compose::buffered::buffer;
+use crate::signature::SignatureError;
 use crate::store::{EnqueueResult, NewEvent, PairBounds, PairLookup, PairedEvent, QueueBounds, StoreError};
 use crate::telemetry::metrics;
 use futures_util::future::{BoxFuture, Either};

@@ -177,7 +177,7 @@ impl GatewayBuilder {
     #[must_use]
     pub fn upstream(mut self, side: impl Into<String>, address: Uri) -> GatewayBuilder {
         let tls = ServiceTls::default();
-        self.program.services.push(ServiceSettings { name: side.into(), address, tls });
+        self.program.services.push(ServiceSettings { name: side.into(), address, tls, sign: None });
         self
     }
 

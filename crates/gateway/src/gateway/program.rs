@@ -8,6 +8,7 @@ use crate::proxy::program::{Front, Program, ServedEvents, ShadowUpstreams, Unkno
 use crate::proxy::side_upstreams::SideUpstreams;
 use crate::proxy::upstream::Upstream;
 use crate::shadow::{Knowledge, OperationTable, ShadowSettings};
+use crate::signature::Signature;
 use crate::telemetry::otlp::Traces;
 use crate::tls::ServiceTls;
 use http::{HeaderName, HeaderValue, Uri};
@@ -62,6 +63,8 @@ pub struct ServiceSettings {
     pub address: Uri,
     /// The TLS settings.
     pub tls: ServiceTls,
+    /// Signs translated calls.
+    pub sign: Option<Signature>,
 }
 
 /// How both sides are compared.
@@ -168,13 +171,19 @@ impl ProgramSettings {
         before: &Connected,
     ) -> Result<Connected, BuildError> {
         let mut connected = Connected::new();
-        for ServiceSettings { name, address, tls } in &self.services {
+        for ServiceSettings { name, address, tls, sign } in &self.services {
             let fingerprint = format!("{address} {}", tls.fingerprint());
             let upstream = match before.get(name) {
-                Some((before, upstream)) if *before == fingerprint => Arc::clone(upstream),
+                // The fingerprint has no secrets, so signatures are compared by themselves.
+                Some((before, upstream))
+                    if *before == fingerprint && upstream.signature() == sign.as_ref() =>
+                {
+                    Arc::clone(upstream)
+                }
                 _ => {
                     let upstream = Upstream::with_tls(name, origin, address, tls, limits);
-                    Arc::new(upstream.map_err(|error| BuildError::Upstream(name.clone(), error))?)
+                    let upstream = upstream.map_err(|error| BuildError::Upstream(name.clone(), error))?;
+                    Arc::new(upstream.with_signature(sign.clone()))
                 }
             };
             connected.insert(name.clone(), (fingerprint, upstream));

@@ -1,14 +1,16 @@
-//! The innermost layer: sets the resolved credential and sends the call to its upstream.
+//! The innermost layer: sets the resolved credential, signs the call, and sends the call to its upstream.
 
 use super::call::{Call, Caller, Credential, InterimHandling, Payload};
 use super::span;
 use crate::body::Body;
+use crate::clock::Clock;
 use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::upstream::Way;
 use crate::proxy::{Response, headers};
+use crate::signature::Signature;
 use crate::token::carried::{self, TokenPlace};
-use http::{HeaderValue, header};
+use http::{HeaderMap, HeaderValue, header};
 use std::sync::Arc;
 use std::time::Instant;
 use switchback_plan::BodyFormat;
@@ -43,6 +45,13 @@ impl Caller for Send {
                 }
             }
         }
+        if let Some(signature) = upstream.signature().filter(|_| call.side.is_some()) {
+            let fields = signed_fields(signature, call, form.as_deref())?;
+            // They replace those of an earlier attempt, and the client's own.
+            for (name, value) in &fields {
+                call.headers.insert(name.clone(), value.clone());
+            }
+        }
         let span = span::begin(call);
         let started = Instant::now();
         // Counted before the attempt: if it is cancelled midway, the call may have reached the
@@ -68,6 +77,24 @@ impl Caller for Send {
         }
         span::end(span, outcome)
     }
+}
+
+/// Returns the header fields that sign a call: the time is that of the attempt, the id that of the
+/// request.
+///
+/// # Errors
+///
+/// The body is streamed and is not buffered here.
+fn signed_fields(signature: &Signature, call: &Call, form: Option<&[u8]>) -> Result<HeaderMap, GatewayError> {
+    let body = match (form, &call.payload) {
+        (Some(form), _) => form,
+        (None, Payload::Whole(bytes)) => bytes,
+        (None, Payload::Stream(_) | Payload::Sent) => {
+            let detail = "a body that is streamed cannot be signed";
+            return Err(GatewayError::new(ErrorKind::Internal, detail).safe_to_retry());
+        }
+    };
+    Ok(signature.sign(&call.context.id.to_string(), body, Clock::machine().unix_ms()))
 }
 
 /// Returns the text of a credential. Tokens are checked for visible ASCII when they are read and

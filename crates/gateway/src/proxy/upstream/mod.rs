@@ -39,6 +39,7 @@ use crate::proxy::concurrency::{FairConcurrencyLimit, FairPermit, limit_error};
 use crate::proxy::headers::{forwarded_answer, switches_as_asked};
 use crate::proxy::limits::UpstreamLimits;
 use crate::proxy::origin::CallOrigin;
+use crate::signature::Signature;
 use crate::telemetry::metrics::UpstreamMeter;
 use crate::tls::{ServiceTls, TlsError};
 use http::uri::{Authority, PathAndQuery, Scheme};
@@ -91,6 +92,8 @@ pub struct Upstream {
     outage: Outage,
     limits: UpstreamLimits,
     meter: UpstreamMeter,
+    /// Signs translated calls.
+    signature: Option<Signature>,
 }
 
 /// Transport of an upstream's calls.
@@ -155,7 +158,19 @@ impl Upstream {
             scheme: scheme.clone(),
             authority: authority.clone(),
             limits,
+            signature: None,
         })
+    }
+
+    /// Sets the signature of translated calls.
+    #[must_use]
+    pub fn with_signature(self, signature: Option<Signature>) -> Upstream {
+        Upstream { signature, ..self }
+    }
+
+    /// Returns the signature of translated calls.
+    pub(crate) fn signature(&self) -> Option<&Signature> {
+        self.signature.as_ref()
     }
 
     /// Creates an upstream for a service in the same process. `name` labels logs and metrics.
@@ -173,6 +188,7 @@ impl Upstream {
             scheme: Scheme::HTTP,
             authority,
             limits,
+            signature: None,
         }
     }
 

@@ -1,4 +1,4 @@
-//! Signs events and verifies their signatures. Supports Standard Webhooks
+//! Signs events and calls, and verifies signatures of events. Supports Standard Webhooks
 //! (<https://www.standardwebhooks.com>: `webhook-id`, `webhook-timestamp`, `webhook-signature`),
 //! and a generic HMAC-SHA-256 in one header field. Both accept a list of secrets: the first one
 //! signs and all verify, so secrets can be rotated without interruption.
@@ -81,6 +81,15 @@ pub enum SignatureError {
     #[error("the signature is not that of the message")]
     Wrong,
 }
+
+/// Equal schemes with the same secrets.
+impl PartialEq for Signature {
+    fn eq(&self, other: &Signature) -> bool {
+        self.form == other.form && self.has_secrets_of(other)
+    }
+}
+
+impl Eq for Signature {}
 
 impl Signature {
     /// Returns whether both have the same secrets, in the same order.
