@@ -148,7 +148,9 @@ impl Reading {
                 self.taken_apart.insert(path);
             }
             ValueOp::Convert(conversion) => {
-                if matches!(conversion.kind, ConversionKind::ObjectToPairs { .. }) && !conversion.forward {
+                if let ConversionKind::Pairs { list, .. } = conversion.kind
+                    && list == conversion.from()
+                {
                     self.taken_apart.extend([path.clone(), format!("{path}[*]")]);
                 }
                 self.conversions.insert(path, conversion.clone());
@@ -328,8 +330,8 @@ fn domain(
                 .prop_map(Value::from)
                 .boxed()
         }
-        (ConversionKind::ObjectToPairs { .. }, true) => no_null("an object"),
-        (ConversionKind::ObjectToPairs { key, .. }, false) => {
+        (ConversionKind::Pairs { list, .. }, _) if *list != from => no_null("an object"),
+        (ConversionKind::Pairs { key, .. }, _) => {
             let key = key.to_string();
             plain.prop_map(move |entries| with_different_keys(entries, &key)).boxed()
         }

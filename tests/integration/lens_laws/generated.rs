@@ -144,6 +144,11 @@ const CONVERSIONS: &[(&str, &str, &str)] = &[
         "{type: object, additionalProperties: {type: string}}",
         "{type: array, items: {type: object, required: [k, v], properties: {k: {type: string}, v: {type: string}}, additionalProperties: false}}",
     ),
+    (
+        "as: {pairs_to_object: {key: k, value: v}}, else: error",
+        "{type: array, items: {type: object, required: [k, v], properties: {k: {type: string}, v: {type: integer}}}}",
+        "{type: object, additionalProperties: {type: integer}}",
+    ),
     ("as: lower_case", "{type: string}", "{type: string}"),
     ("as: digits, else: keep", "{type: string}", "{type: string}"),
     ("as: single_in_array, else: error", "{type: string}", "{type: array, items: {type: string}}"),

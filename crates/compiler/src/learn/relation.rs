@@ -149,16 +149,24 @@ fn derived(old: &str, new: &str, sides: [&str; 2]) -> Vec<Candidate> {
         let forms = format!("{{{}: {}, {}: \"{{}}\"}}", quote(sides[0]), quote(&template), quote(sides[1]));
         found.extend(own("template", forms, sides));
     }
-    if let (true, Ok(Value::Array(items))) =
-        (old.starts_with('{'), Value::parse(new.as_bytes(), &Limits::DOCUMENT))
+    let is_object = |text: &str| text.starts_with('{');
+    let entries = match (is_object(old), is_object(new)) {
+        (true, false) => Some(new),
+        (false, true) => Some(old),
+        _ => None,
+    };
+    if let Some(Ok(Value::Array(items))) =
+        entries.map(|entries| Value::parse(entries.as_bytes(), &Limits::DOCUMENT))
         && let Some(names) = items.first().and_then(Value::as_object)
     {
         let names: Vec<String> = names.keys().map(|name| name.decode().into_owned()).collect();
         for [key, value] in [[0, 1], [1, 0]] {
             if let (2, Some(key), Some(value)) = (names.len(), names.get(key), names.get(value)) {
+                let list = if is_object(old) { SideId::NEW } else { SideId::OLD };
                 let kind =
-                    ConversionKind::ObjectToPairs { key: key.as_str().into(), value: value.as_str().into() };
-                let written = format!("{{pairs: {{key: {}, value: {}}}}}", quote(key), quote(value));
+                    ConversionKind::Pairs { key: key.as_str().into(), value: value.as_str().into(), list };
+                let name = kind.spec().name;
+                let written = format!("{{{name}: {{key: {}, value: {}}}}}", quote(key), quote(value));
                 found.push(Candidate { written, kind, each: false, is_derived: false });
             }
         }

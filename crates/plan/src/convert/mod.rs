@@ -69,12 +69,14 @@ pub enum ConversionKind {
     Table(Arc<Table>),
     /// Old comma-separated text ↔ new array of strings.
     CsvToArray,
-    /// Old object of key to value ↔ new array of objects with two members.
-    ObjectToPairs {
+    /// Object of key to value ↔ array of objects with two members.
+    Pairs {
         /// Member of an entry that holds the key.
         key: Arc<str>,
         /// Member of an entry that holds the value.
         value: Arc<str>,
+        /// The side of the array.
+        list: SideId,
     },
     /// Text → the same text in lower case, in either direction.
     LowerCase,
@@ -194,7 +196,7 @@ pub enum Arguments {
     None,
     /// `{old: new, …}` of scalars.
     Table,
-    /// `{key: name, value: name}`: member names of the entries on the new side.
+    /// `{key: name, value: name}`: member names of the entries.
     Pairs,
     /// Arguments that the conversion parses itself.
     Own {
@@ -355,7 +357,8 @@ pub const SPECS: &[&Spec] = &[
     &empty_is_array::SPEC,
     &csv::SPEC,
     &table::SPEC,
-    &pairs::SPEC,
+    &pairs::FROM_OBJECT,
+    &pairs::TO_OBJECT,
     &date::SPEC,
     &duration::SPEC,
     &scale::SPEC,
@@ -395,7 +398,7 @@ impl ConversionKind {
             ConversionKind::EmptyArrayToNull => &empty_is_array::SPEC,
             ConversionKind::Table(_) => &table::SPEC,
             ConversionKind::CsvToArray => &csv::SPEC,
-            ConversionKind::ObjectToPairs { .. } => &pairs::SPEC,
+            ConversionKind::Pairs { list, .. } => pairs::spec(*list),
             ConversionKind::FirstOf(_) => &union::SPEC,
             ConversionKind::Own(own) => own.spec(),
         }
@@ -549,8 +552,12 @@ impl ConversionKind {
             (ConversionKind::Table(table), forward) => table.convert(json, forward, out),
             (ConversionKind::CsvToArray, true) => csv::to_new(json, out),
             (ConversionKind::CsvToArray, false) => csv::to_old(json, out),
-            (ConversionKind::ObjectToPairs { key, value }, true) => pairs::to_new(json, key, value, out),
-            (ConversionKind::ObjectToPairs { key, value }, false) => pairs::to_old(json, key, value, out),
+            (ConversionKind::Pairs { key, value, list }, forward) => {
+                match forward == (*list == SideId::NEW) {
+                    true => pairs::to_list(json, key, value, out),
+                    false => pairs::to_object(json, key, value, out),
+                }
+            }
             (ConversionKind::Own(own), forward) => own.convert(json, forward, out),
         }
     }
@@ -573,8 +580,10 @@ fn expected(kind: &ConversionKind, forward: bool) -> &'static str {
         (ConversionKind::Table(_), _) => "a value that its table lists",
         (ConversionKind::CsvToArray, true) => "a text",
         (ConversionKind::CsvToArray, false) => "an array of texts without commas",
-        (ConversionKind::ObjectToPairs { .. }, true) => "an object",
-        (ConversionKind::ObjectToPairs { .. }, false) => "an array of objects with a different key each",
+        (ConversionKind::Pairs { list, .. }, forward) => match forward == (*list == SideId::NEW) {
+            true => "an object",
+            false => "an array of objects with a different key each",
+        },
         (ConversionKind::Own(own), forward) => own.expected(if forward { SideId::OLD } else { SideId::NEW }),
         (ConversionKind::FirstOf(_), _) => "a value that one of its conversions takes",
     }

@@ -58,7 +58,7 @@ fn examples_keep_to_the_kinds_that_are_claimed() {
 
 #[test]
 fn the_first_of_several_that_takes_a_value_converts_it() {
-    let pairs = ConversionKind::ObjectToPairs { key: "k".into(), value: "v".into() };
+    let pairs = ConversionKind::Pairs { key: "k".into(), value: "v".into(), list: SideId::NEW };
     let kind = ConversionKind::FirstOf(vec![ConversionKind::EmptyArrayToNull, pairs].into());
     let none = Otherwise::Value(Raw::from(&b"[]"[..]));
     let back = Conversion { otherwise: none, ..Conversion::new(kind.clone(), false) };
@@ -101,7 +101,7 @@ fn a_value_outside_the_domain_is_an_error_or_what_else_says() {
         (ConversionKind::CsvToArray, true, &["1", "[]"]),
         (ConversionKind::CsvToArray, false, &["[\"a,b\"]", "[\"\"]", "[1]", "{}", "[null]"]),
         (
-            ConversionKind::ObjectToPairs { key: "k".into(), value: "v".into() },
+            ConversionKind::Pairs { key: "k".into(), value: "v".into(), list: SideId::NEW },
             false,
             &[
                 "[{\"k\":\"a\"}]",
@@ -214,8 +214,11 @@ proptest! {
     #[test]
     fn objects_come_back_from_pairs(members in proptest::collection::btree_map(".{0,4}", ".{0,4}", 0..6)) {
         let object: switchback_json::Object = members.iter().map(|(k, v)| (k.as_str(), v.as_str())).collect();
-        let kind = ConversionKind::ObjectToPairs { key: "name \"x\"".into(), value: "value".into() };
-        there_and_back(kind, true, &switchback_json::Value::Object(object).to_string())?;
+        let object = switchback_json::Value::Object(object).to_string();
+        for list in [SideId::NEW, SideId::OLD] {
+            let kind = ConversionKind::Pairs { key: "name \"x\"".into(), value: "value".into(), list };
+            there_and_back(kind, list == SideId::NEW, &object)?;
+        }
     }
 
     #[test]

@@ -308,7 +308,11 @@ impl<'b> LensBuilder<'b, '_> {
         };
         match convert::check(&conversion, read, built) {
             Err(why) => {
-                self.findings.push(faults::conversion_types(&used.name, &why.to_string(), way, read, built));
+                let finding = faults::conversion_types(&used.name, &why.to_string(), way, read, built);
+                self.findings.push(match convert::mirror(&conversion, read, built) {
+                    Some(mirror) => finding.suggest(mirror),
+                    None => finding,
+                });
                 return None;
             }
             Ok(Lost::Spelling) => {

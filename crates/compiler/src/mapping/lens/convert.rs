@@ -1,9 +1,13 @@
 //! Compiles conversions, and checks whether they fit the types of their two places.
 
+mod entries;
+
+pub(super) use entries::passed_over;
+
 use super::facts::{closed_values, facts_of, is_digits, kinds_of};
 use super::{LensEnv, faults};
 use crate::contract::{
-    Additional, Difference, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind,
+    Difference, Literal, Narrowing, Scalar, ScalarKind, ScalarLimits, TypeIn, TypeKind,
     assignable_but_for_null, compare_but_for_null, exclusions, is_out_of_bounds,
 };
 use crate::diagnostic::{Findings, Span};
@@ -11,6 +15,7 @@ use crate::mapping::ast::ConversionUse;
 use crate::mapping::language::PAIRS;
 use crate::mapping::literal;
 use crate::yaml::{self, Node, TextStyle};
+use entries::{EntryMisfit, check_entries, exceeding_entries, object_in};
 use std::sync::Arc;
 use switchback_json::raw::Kind;
 use switchback_json::{Limits, Value};
@@ -111,7 +116,11 @@ pub(crate) fn kind(
         (Arguments::Table, Some(arguments)) => {
             Some(ConversionKind::Table(table(arguments, types, findings)?.into()))
         }
-        (Arguments::Pairs, Some(arguments)) => pairs(arguments, findings),
+        (Arguments::Pairs, Some(arguments)) => {
+            // The array is on the side that accepts arrays.
+            let list = if spec.new.kinds.array { SideId::NEW } else { SideId::OLD };
+            pairs(arguments, list, findings)
+        }
         (Arguments::Own { read, .. }, Some(arguments)) => {
             let value = Value::parse(&literal::json(arguments), &Limits::DOCUMENT).ok()?;
             let facts = types.map(|ty| ty.map(facts_of));
@@ -250,11 +259,11 @@ fn key_json(text: &str, ty: Option<TypeIn<'_>>) -> Vec<u8> {
     if plain { text.as_bytes().to_vec() } else { serde_json::Value::from(text).to_string().into_bytes() }
 }
 
-fn pairs(node: &Node, findings: &mut Findings) -> Option<ConversionKind> {
+fn pairs(node: &Node, list: SideId, findings: &mut Findings) -> Option<ConversionKind> {
     let fields = yaml::Fields::parse(node, &PAIRS, findings)?;
     let key = fields.get("key")?.text(findings)?;
     let value = fields.get("value")?.text(findings)?;
-    Some(ConversionKind::ObjectToPairs { key: Arc::from(key), value: Arc::from(value) })
+    Some(ConversionKind::Pairs { key: Arc::from(key), value: Arc::from(value), list })
 }
 
 const ALL_KINDS: [(Kind, &str); 6] = [
@@ -300,6 +309,8 @@ pub(in crate::mapping) enum ConversionMisfit {
     Gives(String),
     #[error("it may give other values than {0}, which is all that may stand there")]
     Unlisted(String),
+    #[error(transparent)]
+    Entries(#[from] EntryMisfit),
     #[error("its table has no row for {0}")]
     NoRow(String),
     #[error("its table lists {0}, which the type does not")]
@@ -354,8 +365,9 @@ pub(in crate::mapping) fn check(
     } else {
         check_listed(conversion, from, to)?;
     }
+    check_entries(conversion, from, to)?;
     let may_be_empty = |ty: TypeIn<'_>| {
-        object_in(ty).is_some_and(|object| object.fields.iter().all(|field| !field.required))
+        object_in(ty).is_some_and(|(_, object)| object.fields.iter().all(|field| !field.required))
     };
     if alternatives.iter().any(|kind| matches!(kind, ConversionKind::EmptyArrayToNull)) && may_be_empty(from)
     {
@@ -370,11 +382,18 @@ pub(in crate::mapping) fn check(
     };
     Ok(match alternatives.iter().any(|kind| loses(kind.law())) {
         false => Lost::Nothing,
-        true if alternatives.iter().any(|kind| matches!(kind, ConversionKind::ObjectToPairs { .. })) => {
-            Lost::Besides
-        }
+        true if alternatives.iter().any(|kind| matches!(kind, ConversionKind::Pairs { .. })) => Lost::Besides,
         true => Lost::Spelling,
     })
+}
+
+/// Returns the name of the conversion with the list on the other side if that one leads from one
+/// type to the other.
+pub(super) fn mirror(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Option<&'static str> {
+    let ConversionKind::Pairs { key, value, list } = &conversion.kind else { return None };
+    let kind = ConversionKind::Pairs { key: key.clone(), value: value.clone(), list: list.other() };
+    let name = kind.spec().name;
+    check(&Conversion { kind, ..conversion.clone() }, from, to).is_ok().then_some(name)
 }
 
 /// Returns the results of a conversion that violate the bounds of the target. Listed values are
@@ -392,7 +411,8 @@ pub(in crate::mapping) fn exceeding(
         return compare_but_for_null(from, to, message).unwrap_or_default();
     }
     let values = exceeding_values(conversion, from, to);
-    values.into_iter().map(Narrowing::of_both_messages).collect()
+    let values = values.into_iter().map(Narrowing::of_both_messages);
+    values.chain(exceeding_entries(conversion, from, to, message)).collect()
 }
 
 fn exceeding_values(conversion: &Conversion, from: TypeIn<'_>, to: TypeIn<'_>) -> Vec<String> {
@@ -472,33 +492,8 @@ pub(crate) fn is_not_single(list: TypeIn<'_>) -> bool {
     facts.items_least != 1 || facts.items_most != Some(1)
 }
 
-/// Returns the members of a list's entries that the old side cannot represent; `*` for undeclared
-/// members.
-pub(super) fn passed_over(kind: &ConversionKind, list: TypeIn<'_>) -> Vec<String> {
-    let pairs = kind.alternatives().iter().find_map(|kind| match kind {
-        ConversionKind::ObjectToPairs { key, value } => Some((key, value)),
-        _ => None,
-    });
-    let (Some((key, value)), TypeKind::Array(array)) = (pairs, list.kind()) else {
-        return Vec::new();
-    };
-    let TypeKind::Object(entry) = list.types.resolve(&array.items).kind else { return Vec::new() };
-    let names = entry.fields.iter().map(|field| field.name.as_str());
-    let others = (entry.additional != Additional::Closed).then_some("*");
-    names.filter(|name| *name != &**key && *name != &**value).chain(others).map(str::to_owned).collect()
-}
-
 fn has_fraction(ty: TypeIn<'_>) -> bool {
     matches!(ty.kind(), TypeKind::Scalar(scalar) if scalar.kind == ScalarKind::Number)
-}
-
-/// Returns the object that a type or one of its alternatives is.
-fn object_in(ty: TypeIn<'_>) -> Option<&crate::contract::Object> {
-    match ty.kind() {
-        TypeKind::Object(object) => Some(object),
-        TypeKind::OneOf(alternatives) => alternatives.iter().find_map(|one| object_in(ty.types.at(one))),
-        _ => None,
-    }
 }
 
 /// Checks that a conversion only yields values that the target lists. This can only be proven if

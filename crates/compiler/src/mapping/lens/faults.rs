@@ -353,7 +353,7 @@ pub(super) fn no_arguments(name: &Spanned<String>, span: Span) -> Finding {
 pub(super) fn needs_arguments(name: &Spanned<String>, arguments: Arguments, world: &LensEnv<'_>) -> Finding {
     let form = match arguments {
         Arguments::Table => "{table: {old: new, …}}".to_owned(),
-        Arguments::Pairs => "{pairs: {key: name, value: name}}".to_owned(),
+        Arguments::Pairs => format!("{{{}: {{key: name, value: name}}}}", name.value),
         Arguments::Own { such_as, .. } => with_sides(such_as, world),
         Arguments::None => name.value.clone(),
     };

@@ -415,8 +415,8 @@ impl RouteCheck<'_, '_> {
             self.findings.push(faults::conversion_source(&reading, &made.held.ty));
             return None;
         }
-        if let ConversionKind::ObjectToPairs { key, value } = &kind
-            && to == SideId::OLD
+        if let ConversionKind::Pairs { key, value, list } = &kind
+            && to != *list
             && let Some(name) = lacking(made.held.in_types(self.env.world.contracts), [key, value])
         {
             self.findings.push(faults::pair_lacks(written.name.span, name));
@@ -442,7 +442,7 @@ impl RouteCheck<'_, '_> {
         }
         let ty = match (wanted, &kind) {
             (Some(wanted), _) => wanted.ty.clone(),
-            (None, ConversionKind::ObjectToPairs { key, value }) if to == SideId::NEW => {
+            (None, ConversionKind::Pairs { key, value, list: side }) if to == *side => {
                 let ty = list(entry(key, value, written, span), span);
                 Type { nullable: passes_null, ..ty }
             }
