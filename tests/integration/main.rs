@@ -61,6 +61,7 @@ mod outcomes;
 mod pack;
 mod pack_tools;
 mod paging;
+mod pair_lists;
 mod parts_of_bodies;
 mod passed_bodies;
 mod paths;
