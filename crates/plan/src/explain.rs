@@ -365,7 +365,7 @@ impl Text<'_> {
             self.line(&format!("header {} ← {}", rule.name.text, expr(self.pack, &rule.value)), None);
         }
         match &head.format {
-            BodyFormat::Json => {}
+            BodyFormat::Json | BodyFormat::JsonOrForm(_) => {}
             BodyFormat::Form(_) => self.line(&format!("body as {}", BodyFormat::FORM), None),
             BodyFormat::Multipart(format) => {
                 let files = format.parts.iter().filter(|(_, kind)| *kind == PartKind::File);
@@ -386,7 +386,10 @@ impl Text<'_> {
             BodyFormat::Xml(format) => {
                 self.line(&format!("answered as {}", essence(&format.content_type)), None);
             }
-            BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => {}
+            BodyFormat::Json
+            | BodyFormat::JsonOrForm(_)
+            | BodyFormat::Multipart(_)
+            | BodyFormat::Opaque(_) => {}
         }
         self.depth -= 1;
     }

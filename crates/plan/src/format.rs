@@ -15,6 +15,8 @@ pub enum BodyFormat {
     Json,
     /// A URL-encoded form (`application/x-www-form-urlencoded`).
     Form(Arc<FormFormat>),
+    /// JSON or a URL-encoded form, by the media type of each request. Calls are written in one format.
+    JsonOrForm(Arc<FormFormat>),
     /// A multipart form (`multipart/form-data`), which may contain files.
     Multipart(Arc<MultipartFormat>),
     /// XML (`application/xml`, `text/xml`, `+xml`).
@@ -166,7 +168,7 @@ impl BodyFormat {
     /// Returns the media type of bodies that the gateway writes; `None` for an opaque format.
     pub fn media_type(&self) -> Option<&str> {
         match self {
-            BodyFormat::Json => Some(BodyFormat::JSON),
+            BodyFormat::Json | BodyFormat::JsonOrForm(_) => Some(BodyFormat::JSON),
             BodyFormat::Form(_) => Some(BodyFormat::FORM),
             BodyFormat::Multipart(_) => Some(BodyFormat::MULTIPART),
             BodyFormat::Xml(format) => Some(&format.content_type),
@@ -191,6 +193,7 @@ impl BodyFormat {
         match self {
             BodyFormat::Json => is_json(essence),
             BodyFormat::Form(_) => essence.eq_ignore_ascii_case(BodyFormat::FORM),
+            BodyFormat::JsonOrForm(_) => is_json(essence) || essence.eq_ignore_ascii_case(BodyFormat::FORM),
             BodyFormat::Multipart(_) => essence.eq_ignore_ascii_case(BodyFormat::MULTIPART),
             BodyFormat::Xml(_) => is_xml(essence),
             BodyFormat::Opaque(media) => media.classify(media_type) != MediaType::Foreign,

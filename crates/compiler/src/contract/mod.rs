@@ -251,6 +251,30 @@ pub struct UnreadMedia {
     pub schema: Option<Arc<str>>,
 }
 
+/// A second format of a request body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum AlsoRead {
+    /// JSON, beside a URL-encoded form.
+    Json,
+    /// A URL-encoded form, beside JSON, with the styles of lists that are written without brackets.
+    Form(Vec<(String, ListStyle)>),
+}
+
+impl RequestBody {
+    /// Returns whether clients may send a URL-encoded form.
+    pub fn takes_form(&self) -> bool {
+        matches!(self.media, Media::Form(..)) || matches!(self.also, Some(AlsoRead::Form(_)))
+    }
+
+    /// Returns the media type of the second format.
+    pub fn also_named(&self) -> Option<&'static str> {
+        self.also.as_ref().map(|also| match also {
+            AlsoRead::Json => BodyFormat::JSON,
+            AlsoRead::Form(_) => BodyFormat::FORM,
+        })
+    }
+}
+
 /// A request body.
 #[derive(Debug, Clone)]
 pub struct RequestBody {
@@ -258,7 +282,9 @@ pub struct RequestBody {
     pub ty: Type,
     /// Media type.
     pub media: Media,
-    /// Other accepted media types, which the gateway does not read.
+    /// A second format of the same body, which the gateway reads as well.
+    pub also: Option<AlsoRead>,
+    /// Other accepted media types, which the gateway does not read unless `also` is one of them.
     pub unread: Vec<UnreadMedia>,
     /// Whether a request without a body is invalid.
     pub required: bool,
@@ -339,7 +365,7 @@ impl Contract {
     /// Removes a field of URL-encoded bodies from all operations.
     pub(crate) fn take_form_field(&mut self, name: &str) {
         for operation in &mut self.operations {
-            if let Some(body) = operation.body.as_mut().filter(|body| matches!(body.media, Media::Form(..))) {
+            if let Some(body) = operation.body.as_mut().filter(|body| body.takes_form()) {
                 self.types.take_field(&mut body.ty, name);
             }
         }

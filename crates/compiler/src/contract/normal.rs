@@ -75,7 +75,18 @@ pub(super) enum ParameterStyle {
 pub(super) struct RawBody<'n> {
     pub required: bool,
     pub content: BodyContent<'n>,
+    /// Another format with the same schema.
+    pub also: Option<RawAlso<'n>>,
     pub span: Span,
+}
+
+/// A second format of a body that is JSON or a URL-encoded form.
+#[derive(Debug)]
+pub(super) enum RawAlso<'n> {
+    /// JSON, beside a form.
+    Json,
+    /// A form, beside JSON: its schema, and its lists with a declared style.
+    Form(Option<&'n Node>, Vec<(&'n str, ListStyle)>),
 }
 
 #[derive(Debug)]

@@ -7,7 +7,9 @@ use super::compare::alternatives_of;
 use super::documents::{Documents, Follow};
 use super::faults;
 use super::grouped::Grouped;
-use super::normal::{self, BodyContent, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter};
+use super::normal::{
+    self, BodyContent, ParameterPlace, ParameterStyle, RawAlso, RawBody, RawOperation, RawParameter,
+};
 use super::path::{OpKey, PathTemplate};
 use super::schema::Schemas;
 use super::types::{
@@ -15,15 +17,15 @@ use super::types::{
 };
 use super::xml::{XmlBody, XmlObjects};
 use super::{
-    Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, RequestBody, Response, StatusPattern,
-    UnreadMedia, Webhook,
+    AlsoRead, Contract, Media, Operation, Parameter, ParameterForm, PartEncoding, RequestBody, Response,
+    StatusPattern, UnreadMedia, Webhook,
 };
 use crate::diagnostic::{Findings, Span};
 use crate::yaml::{Key, Node};
 use http::Method;
 use std::collections::HashMap;
 use std::sync::Arc;
-use switchback_plan::{HostId, ListStyle, essence, is_json};
+use switchback_plan::{BodyFormat, HostId, ListStyle, essence, is_json};
 
 /// Reads the contract of the side `name` from its document. Errors are reported once per construct.
 /// A contract with errors is only suitable for finding further errors.
@@ -241,6 +243,10 @@ fn exploded_fields(ty: TypeIn<'_>) -> Vec<(&Field, bool)> {
     fields.map(|field| (field, is_always(&field.name))).collect()
 }
 
+fn owned(lists: &[(&str, ListStyle)]) -> Vec<(String, ListStyle)> {
+    lists.iter().map(|(name, style)| ((*name).to_owned(), *style)).collect()
+}
+
 /// Returns whether both schemas are the same reference.
 fn refers_alike(one: &Node, other: &Node) -> bool {
     let reference = |node: &Node| node.get("$ref").and_then(Node::as_str).map(str::to_owned);
@@ -305,8 +311,19 @@ impl<'n> ContractReader<'n, '_> {
 
     fn body(&mut self, raw: &RawBody<'n>) -> RequestBody {
         let (ty, media) = self.content(&raw.content, raw.span);
-        let unread = self.unread_media(&raw.content);
-        RequestBody { ty, media, unread, required: raw.required, span: raw.span }
+        let mut unread = self.unread_media(&raw.content);
+        let also = match &raw.also {
+            // Forms with another schema are not read.
+            Some(RawAlso::Form(schema, lists)) if self.is_same_schema(&raw.content, *schema) => {
+                Some(AlsoRead::Form(owned(lists)))
+            }
+            Some(RawAlso::Json) => {
+                unread.push(UnreadMedia { name: BodyFormat::JSON.into(), schema: None });
+                Some(AlsoRead::Json)
+            }
+            Some(RawAlso::Form(..)) | None => None,
+        };
+        RequestBody { ty, media, also, unread, required: raw.required, span: raw.span }
     }
 
     fn parameter(&mut self, raw: &RawParameter<'n>) -> Parameter {
@@ -417,6 +434,16 @@ impl<'n> ContractReader<'n, '_> {
             .collect()
     }
 
+    /// Returns whether the schema of another media type is that of a body in JSON, or is not declared.
+    fn is_same_schema(&self, content: &BodyContent<'n>, other: Option<&'n Node>) -> bool {
+        let (BodyContent::Json { schema: Some(schema), .. }, Some(other)) = (content, other) else {
+            return other.is_none();
+        };
+        std::ptr::eq(*schema, other)
+            || refers_alike(schema, other)
+            || self.schemas.canonical(schema) == self.schemas.canonical(other)
+    }
+
     fn ty(&mut self, schema: Option<&'n Node>, span: Span) -> Type {
         schema.map_or_else(|| Type::any(span), |schema| self.schemas.parse(schema))
     }
@@ -427,9 +454,8 @@ impl<'n> ContractReader<'n, '_> {
             BodyContent::Json { schema, media, .. } => (self.ty(*schema, span), Media::of_json(media)),
             BodyContent::Form { schema, media, parts, lists, .. } => {
                 let mut ty = self.ty(*schema, span);
-                let lists = lists.iter().map(|(name, style)| ((*name).to_owned(), *style));
                 let parts = parts.iter().map(|(name, said)| ((*name).to_owned(), said.clone()));
-                let media = Media::of_form(media, parts.collect(), lists.collect());
+                let media = Media::of_form(media, parts.collect(), owned(lists));
                 if let (Media::Multipart(..), TypeKind::Object(object)) = (&media, &mut ty.kind) {
                     // A part without a type is binary (OpenAPI 3.1, section 4.8.15).
                     let fields = object.fields.iter_mut();

@@ -581,6 +581,34 @@ paths:
 }
 
 #[test]
+fn a_form_beside_json_is_read_if_its_schema_is_the_same() {
+    let also = |content: &str| {
+        let paths = format!(
+            "/a:\n  post:\n    requestBody: {{content: {{{content}}}}}\n    responses: {{204: {{description: done}}}}"
+        );
+        let mut contract = good(&with_paths(&paths));
+        let body = contract.operations.remove(0).body.unwrap();
+        (body.also_named(), body.unread.iter().filter(|media| media.schema.is_some()).count())
+    };
+    let (json, form) = ("application/json", "application/x-www-form-urlencoded");
+    let (text, number) =
+        ("{schema: {type: object, properties: {a: {type: string}}}}", "{schema: {type: object}}");
+    assert_eq!(also(&format!("{json}: {text}, {form}: {text}")), (Some(form), 0));
+    assert_eq!(also(&format!("{form}: {text}, {json}: {text}")), (Some(form), 0));
+    assert_eq!(also(&format!("{json}: {text}, {form}: {number}")), (None, 1));
+    assert_eq!(also(&format!("{form}: {text}")), (None, 0));
+    let swagger = |consumes: &str| {
+        let mut contract = good(&format!(
+            "swagger: '2.0'\ninfo: {{title: t, version: '1'}}\nconsumes: [{consumes}]\npaths:\n  /a:\n    post:\n      parameters: [{{name: a, in: formData, type: string}}]\n      responses: {{204: {{description: done}}}}"
+        ));
+        contract.operations.remove(0).body.unwrap().also_named()
+    };
+    assert_eq!(swagger(&format!("{form}, {json}")), Some(json));
+    assert_eq!(swagger(json), None);
+    assert_eq!(swagger(&format!("multipart/form-data, {json}")), None);
+}
+
+#[test]
 fn parameters_that_are_objects_are_read_by_their_style() {
     let contract = good(&with_paths(
         "/a:\n  get:\n    parameters:\n      - {name: side, in: query, schema: {type: object, properties: {x: {type: integer}, y: {type: string}}}}\n      - {name: deep, in: query, style: deepObject, explode: true, schema: {type: object, properties: {z: {type: string}}}}\n      - {name: one, in: query, style: form, explode: false, schema: {type: object, properties: {w: {type: string}}}}\n    responses: {204: {description: done}}",

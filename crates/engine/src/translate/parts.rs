@@ -178,7 +178,11 @@ impl Parts {
         let boundary = multipart::boundary_of(media_type).map_err(bad)?;
         let to = match to {
             BodyFormat::Multipart(to) => Some(Arc::clone(to)),
-            BodyFormat::Json | BodyFormat::Form(_) | BodyFormat::Xml(_) | BodyFormat::Opaque(_) => None,
+            BodyFormat::Json
+            | BodyFormat::JsonOrForm(_)
+            | BodyFormat::Form(_)
+            | BodyFormat::Xml(_)
+            | BodyFormat::Opaque(_) => None,
         };
         Ok(Parts {
             reader: Reader::new(&boundary, limits.members),

@@ -2,14 +2,15 @@
 //! of `consumes` and `produces`.
 
 use super::{
-    BodyContent, Dialect, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse,
+    BodyContent, Dialect, ParameterPlace, ParameterStyle, RawAlso, RawBody, RawOperation, RawParameter,
+    RawResponse,
 };
 use super::{by_status, entries, flag, is_laid_out, items, json_rank, methods, named, place, text, together};
 use crate::contract::documents::Follow;
 use crate::contract::grouped::Grouped;
 use crate::diagnostic::Span;
 use crate::yaml::{Key, Node};
-use switchback_plan::{ListStyle, essence, is_xml};
+use switchback_plan::{ListStyle, essence, is_json, is_xml};
 
 const JSON: &str = "application/json";
 const URLENCODED: &str = "application/x-www-form-urlencoded";
@@ -162,7 +163,12 @@ fn body<'n>(
                     },
                     Err(media) => xml(&media, *schema, follow).unwrap_or(BodyContent::Bytes { media }),
                 };
-                return Some(RawBody { required: *required, content, span: *span });
+                let has_form = consumes.iter().any(|media| essence(media).eq_ignore_ascii_case(URLENCODED));
+                let also = match &content {
+                    BodyContent::Json { .. } if has_form => Some(RawAlso::Form(*schema, Vec::new())),
+                    _ => None,
+                };
+                return Some(RawBody { required: *required, content, also, span: *span });
             }
             V2Parameter::Field { field, is_file } => {
                 with_file |= is_file;
@@ -176,7 +182,11 @@ fn body<'n>(
     let multipart = with_file || consumes.iter().any(|media| media.eq_ignore_ascii_case(MULTIPART));
     let media = if multipart { MULTIPART } else { URLENCODED };
     let required = fields.iter().any(|field| field.required);
-    Some(RawBody { required, content: BodyContent::Fields { media, fields }, span: first })
+    // Documents describe the members of a JSON body as form fields, too, and list both media types.
+    let has = |wanted: fn(&str) -> bool| consumes.iter().any(|media| wanted(essence(media)));
+    let is_both = !multipart && has(is_json) && has(|named| named.eq_ignore_ascii_case(URLENCODED));
+    let also = is_both.then_some(RawAlso::Json);
+    Some(RawBody { required, content: BodyContent::Fields { media, fields }, also, span: first })
 }
 
 fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Vec<RawResponse<'n>> {

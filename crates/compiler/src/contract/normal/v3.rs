@@ -1,7 +1,8 @@
 //! OpenAPI 3.0, 3.1 and 3.2 in normal form.
 
 use super::{
-    BodyContent, Dialect, ParameterPlace, ParameterStyle, RawBody, RawOperation, RawParameter, RawResponse,
+    BodyContent, Dialect, ParameterPlace, ParameterStyle, RawAlso, RawBody, RawOperation, RawParameter,
+    RawResponse,
 };
 use super::{
     by_status, entries, flag, is_form, is_laid_out, json_rank, methods, named, place, text, together,
@@ -99,7 +100,19 @@ fn parameter<'n>(name: &'n str, node: &'n Node) -> RawParameter<'n> {
 fn request_body<'n>(node: &'n Node, follow: &Follow<'n>, findings: &mut Grouped) -> Option<RawBody<'n>> {
     let node = follow.follow_or_report(node, findings)?;
     let content = content(node.get("content"), true, follow, findings)?;
-    Some(RawBody { required: flag(node, "required"), content, span: node.span })
+    let also = match &content {
+        BodyContent::Json { .. } => also_form(node, follow),
+        _ => None,
+    };
+    Some(RawBody { required: flag(node, "required"), content, also, span: node.span })
+}
+
+/// Returns the URL-encoded form that a body in JSON may also be.
+fn also_form<'n>(body: &'n Node, follow: &Follow<'n>) -> Option<RawAlso<'n>> {
+    let all = body.get("content")?.as_map()?;
+    let (_, media) = all.iter().find(|(key, _)| essence(&key.name).eq_ignore_ascii_case(BodyFormat::FORM))?;
+    let schema = follow.follow(media).and_then(|media| media.get("schema"));
+    Some(RawAlso::Form(schema, lists(media, follow)))
 }
 
 /// Returns whether a body is optional and has no semantics for its method (RFC 9110, sections 9.3.1

@@ -3,7 +3,7 @@
 
 use super::faults;
 use super::route::RouteCheck;
-use crate::contract::{Media, Narrowing, Operation, UnreadMedia};
+use crate::contract::{Media, Narrowing, Operation, RequestBody, UnreadMedia};
 use crate::diagnostic::Span;
 use crate::mapping::ast::{BodyDecl, PairDecl, Spanned};
 use std::sync::Arc;
@@ -34,7 +34,14 @@ impl<'a> RouteCheck<'_, 'a> {
             lost.map(|media| Narrowing::of_both_messages(format!("{what} of `{}`", media.name))).collect()
         };
         let operation = self.operation;
-        let mut found = lost("requests", request, unread_of_request(operation));
+        let mut unread = unread_of_request(operation);
+        // Where the body is translated, the second format is read.
+        if request.is_none()
+            && let Some(also) = operation.body.as_ref().and_then(RequestBody::also_named)
+        {
+            unread.retain(|media| &*media.name != also);
+        }
+        let mut found = lost("requests", request, unread);
         found.extend(lost("answers", answers, unread_of_answers(operation)));
         self.lose_narrower(&found, self.serves.other(), "$", span);
     }

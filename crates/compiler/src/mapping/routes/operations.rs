@@ -3,8 +3,8 @@
 
 use super::faults;
 use crate::contract::{
-    Contract, Field, Media, OpKey, Operation, Parameter, ParameterForm, PartEncoding, Scalar, ScalarKind,
-    Type, TypeKind, Types,
+    AlsoRead, Contract, Field, Media, OpKey, Operation, Parameter, ParameterForm, PartEncoding, Scalar,
+    ScalarKind, Type, TypeKind, Types,
 };
 use crate::diagnostic::Findings;
 use crate::mapping::ast::Spanned;
@@ -53,13 +53,24 @@ pub(super) fn operation(operation: &Operation, types: &Types, effect: Effect) ->
             Some(_) => BodyExpected::Optional,
         },
         takes_null: operation.body.as_ref().is_some_and(|body| types.resolve(&body.ty).nullable),
-        format: format(operation, types),
+        format: accepted(operation, types),
         answers: answers(operation, types),
         effect,
     }
 }
 
-/// Returns the format of a request's body.
+/// Returns the formats that clients may send.
+fn accepted(operation: &Operation, types: &Types) -> BodyFormat {
+    let Some(body) = &operation.body else { return BodyFormat::Json };
+    match (&body.media, &body.also) {
+        (_, Some(AlsoRead::Form(lists))) | (Media::Form(_, lists), Some(AlsoRead::Json)) => {
+            BodyFormat::JsonOrForm(form_format(&body.ty, lists, types))
+        }
+        _ => format(operation, types),
+    }
+}
+
+/// Returns the format of the body of a call.
 pub(super) fn format(operation: &Operation, types: &Types) -> BodyFormat {
     match operation.body.as_ref().map(|body| (&body.media, body)) {
         None | Some((Media::Json | Media::OtherJson(_), _)) => BodyFormat::Json,
@@ -90,8 +101,12 @@ pub(super) fn lists_partial(operation: &Operation) -> bool {
 }
 
 fn form_of(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> BodyFormat {
+    BodyFormat::Form(form_format(ty, lists, types))
+}
+
+fn form_format(ty: &Type, lists: &[(String, ListStyle)], types: &Types) -> Arc<FormFormat> {
     let lists = lists.iter().map(|(name, style)| (Key::new(name), *style)).collect();
-    BodyFormat::Form(Arc::new(FormFormat { form: form::form_of(ty, types), lists }))
+    Arc::new(FormFormat { form: form::form_of(ty, types), lists })
 }
 
 /// Returns a parameter in the form of plans.

@@ -23,8 +23,8 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use switchback_json::Limits;
 use switchback_plan::{
-    BodyExpected, BodyFormat, BodyPlan, CallHead, MultipartFormat, Pair, ResponseBody, Route, SideId,
-    ValueOp, essence,
+    BodyExpected, BodyFormat, BodyPlan, CallHead, FormFormat, MultipartFormat, Pair, ResponseBody, Route,
+    SideId, ValueOp, essence,
 };
 
 impl Run {
@@ -83,7 +83,10 @@ impl Run {
             }
             BodyFormat::Xml(format) => xml::decode(format, &reply.body, &self.limits)
                 .map_err(|error| Failed::broken(error.to_string()))?,
-            BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => {
+            BodyFormat::Json
+            | BodyFormat::JsonOrForm(_)
+            | BodyFormat::Multipart(_)
+            | BodyFormat::Opaque(_) => {
                 return Ok(Cow::Borrowed(reply));
             }
         };
@@ -107,7 +110,10 @@ impl Run {
             BodyFormat::Xml(format) => {
                 xml::encode(format, &json, &self.limits).map_err(|error| of_body(error.into()))?
             }
-            BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => return Ok(json),
+            BodyFormat::Json
+            | BodyFormat::JsonOrForm(_)
+            | BodyFormat::Multipart(_)
+            | BodyFormat::Opaque(_) => return Ok(json),
         };
         if let Some(named) = media_type(&route.operation.answers) {
             headers.insert(header::CONTENT_TYPE, named);
@@ -335,15 +341,9 @@ pub(super) fn json_of_request<'b>(
     let format = &route.operation.format;
     let is_foreign = named.is_some_and(|named| named.contains('/') && !format.takes(named));
     match format {
-        BodyFormat::Form(form) => {
-            if is_foreign && !body.is_empty() {
-                return Err(unsupported_stop(BodyFormat::FORM));
-            }
-            let mut out = Vec::with_capacity(body.len() * 2);
-            urlencoded::decode(form, body, limits, &mut out)
-                .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
-            Ok(out.into())
-        }
+        BodyFormat::Form(_) if is_foreign && !body.is_empty() => Err(unsupported_stop(BodyFormat::FORM)),
+        BodyFormat::Form(form) => decode_form(form, body, limits),
+        BodyFormat::JsonOrForm(form) if is_sent_as_form(named, body) => decode_form(form, body, limits),
         BodyFormat::Xml(layout) => {
             if is_foreign && !body.is_empty() {
                 return Err(unsupported_stop(essence(&layout.content_type)));
@@ -363,6 +363,26 @@ pub(super) fn json_of_request<'b>(
     }
 }
 
+fn decode_form<'b>(form: &FormFormat, body: &[u8], limits: &Limits) -> Result<Cow<'b, [u8]>, Stop> {
+    let mut out = Vec::with_capacity(body.len() * 2);
+    urlencoded::decode(form, body, limits, &mut out)
+        .map_err(|detail| Fault::new(FaultKind::BadBody, detail))?;
+    Ok(out.into())
+}
+
+/// Returns whether a body is a form where the contract permits JSON as well.
+///
+/// The media type decides. Some tools label JSON as a form, or send no label: no encoder of forms
+/// starts a text with a bracket (WHATWG URL Standard, section 5.2), so that such a body is JSON.
+fn is_sent_as_form(named: Option<&str>, body: &[u8]) -> bool {
+    let text = body.strip_prefix(b"\xef\xbb\xbf").unwrap_or(body).trim_ascii_start();
+    match named.map(essence).filter(|named| !named.is_empty()) {
+        Some(named) if !named.eq_ignore_ascii_case(BodyFormat::FORM) => false,
+        Some(_) => !text.starts_with(b"{") && !text.starts_with(b"["),
+        None => !text.is_empty() && !text.starts_with(b"{") && !text.starts_with(b"["),
+    }
+}
+
 /// Converts JSON to the format of the call.
 pub(super) fn encode_call(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -> Result<Bytes, Stop> {
     match format {
@@ -376,7 +396,9 @@ pub(super) fn encode_call(format: &BodyFormat, json: Vec<u8>, limits: &Limits) -
                 .map_err(|error| Fault::of_body(Sender::ClientBody, &error.into()))?;
             Ok(text.into())
         }
-        BodyFormat::Json | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => Ok(json.into()),
+        BodyFormat::Json | BodyFormat::JsonOrForm(_) | BodyFormat::Multipart(_) | BodyFormat::Opaque(_) => {
+            Ok(json.into())
+        }
     }
 }
 

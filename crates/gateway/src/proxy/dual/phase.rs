@@ -181,7 +181,9 @@ fn is_foreign(route: &Route, headers: &HeaderMap) -> bool {
     const UNASKED: [&str; 3] =
         ["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"];
     let takes_json = match &route.kind {
-        RouteKind::Pair(_) | RouteKind::Serve(_) => matches!(route.operation.format, BodyFormat::Json),
+        RouteKind::Pair(_) | RouteKind::Serve(_) => {
+            matches!(route.operation.format, BodyFormat::Json | BodyFormat::JsonOrForm(_))
+        }
         RouteKind::Refuse(_) => false,
     };
     let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
