@@ -3,7 +3,7 @@
 
 use crate::spellings::Shop;
 use crate::support::packs;
-use crate::support::raw::{Act, Upstream};
+use crate::support::raw::{Act, Upstream, answer};
 
 const FORM: &str = "content-type: application/x-www-form-urlencoded; charset=utf-8\r\n";
 const JSON: &str = "content-type: application/json\r\n";
@@ -47,4 +47,46 @@ async fn clients_send_json_or_a_form_to_one_operation() {
     let seen = shop.service.seen().pop().expect("a call");
     assert_eq!(seen.values("content-type"), ["application/json"]);
     assert_eq!(String::from_utf8_lossy(&seen.body), r#"{"text":"x","to":["ann"]}"#);
+}
+
+#[tokio::test]
+async fn calls_and_answers_carry_the_media_types_of_their_contracts() {
+    let own = |status, body| Act::Reply(answer(status, "content-type: application/x-shop-json\r\n", body));
+    let replies = vec![
+        own(200, r#"{"quantity":3}"#),
+        Act::Reply(answer(
+            201,
+            "content-type: application/vnd.shop+json; version=2\r\n",
+            r#"{"quantity":4}"#,
+        )),
+        Act::json(200, r#"{"count":5}"#),
+        // An error of the service itself, not of a server in between.
+        own(401, "{}"),
+        Act::Reply(answer(401, "content-type: application/x-other-json\r\n", "{}")),
+        own(200, r#"{"quantity":"#),
+    ];
+    let shop = Shop::start(&packs::shop(), Upstream::start(replies).await).await;
+    let put = async |body: &str| {
+        shop.ask("PUT /old/stock/7", "content-type: application/vnd.shop.stock+json\r\n", body).await
+    };
+    for (sent, got) in [(r#"{"count":3}"#, r#"{"count":3}"#), (r#"{"count":4}"#, r#"{"count":4}"#)] {
+        let answer = put(sent).await;
+        assert_eq!((answer.status, answer.text().as_str()), (200, got));
+        assert_eq!(answer.value("content-type"), "application/vnd.shop.stock+json");
+        let seen = shop.service.seen().pop().expect("a call");
+        assert_eq!(seen.values("content-type"), ["application/vnd.shop+json; version=2"]);
+        let accepted = ["application/x-shop-json, application/vnd.shop+json; version=2"];
+        assert_eq!(seen.values("accept"), accepted);
+    }
+    let named = "content-type: application/vnd.shop+json; version=2\r\n";
+    let answer = shop.ask("PUT /new/items/7/stock", named, r#"{"quantity":5}"#).await;
+    assert_eq!((answer.status, answer.text().as_str()), (200, r#"{"quantity":5}"#));
+    assert_eq!(answer.value("content-type"), "application/x-shop-json");
+    let seen = shop.service.seen().pop().expect("a call");
+    assert_eq!(seen.values("content-type"), ["application/vnd.shop.stock+json"]);
+    assert_eq!(seen.values("accept"), ["application/vnd.shop.stock+json"]);
+    for status in [401, 502, 502] {
+        let answer = put(r#"{"count":3}"#).await;
+        assert_eq!(answer.status, status, "{}", answer.text());
+    }
 }

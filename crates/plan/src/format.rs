@@ -201,7 +201,13 @@ impl BodyFormat {
     }
 }
 
-/// Returns whether a media type without parameters denotes JSON.
+/// Returns whether a media type without parameters denotes JSON, by its name or because the pack
+/// declares it (see [`Pack::json_types`](crate::Pack::json_types)).
+pub fn is_json_type(essence: &str, declared: &[Arc<str>]) -> bool {
+    is_json(essence) || declared.iter().any(|own| own.eq_ignore_ascii_case(essence))
+}
+
+/// Returns whether a media type without parameters denotes JSON by its name.
 pub fn is_json(essence: &str) -> bool {
     // At least one character precedes the suffix.
     // `+json` is the structured syntax suffix of RFC 6839, section 3.1, as in `application/problem+json`.

@@ -66,7 +66,7 @@ pub use explain::{explain, explain_event, refusals};
 pub use expr::{Aggregate, Expr, NullElse, Overlay};
 pub use form::{Conform, Form, FormField, FormKind, Listed};
 pub use format::{
-    BodyFormat, FormFormat, MediaType, MediaTypes, MultipartFormat, PartKind, essence, is_json,
+    BodyFormat, FormFormat, MediaType, MediaTypes, MultipartFormat, PartKind, essence, is_json, is_json_type,
     media_in_range,
 };
 pub use head::{
@@ -152,6 +152,8 @@ pub struct Pack {
     pub shapes: Vec<Shape>,
     /// Examples, in declaration order.
     pub examples: Vec<Example>,
+    /// Media types, besides those of [`is_json`], that denote JSON.
+    pub json_types: Vec<Arc<str>>,
     /// Header fields (lower case) to compare in a dual run, in addition to the defaults.
     pub compared_headers: Vec<String>,
     /// Comparison rules for error bodies, by side.

@@ -71,6 +71,7 @@ pub fn things() -> Pack {
         harvests: Vec::new(),
         shapes: Vec::new(),
         examples: Vec::new(),
+        json_types: Vec::new(),
         compared_headers: Vec::new(),
         compared_errors: [Vec::new(), Vec::new()],
         disclosures: Default::default(),

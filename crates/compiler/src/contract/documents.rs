@@ -7,6 +7,7 @@ use crate::diagnostic::{FileId, Findings, Sources, Span};
 use crate::yaml::{self, Kind, Node};
 use std::cell::RefCell;
 use std::collections::{HashMap, HashSet};
+use switchback_plan::essence;
 
 /// Maximum number of files of one contract. References to further files stay unresolved.
 const FILES_MAX: usize = 5_000;
@@ -20,6 +21,8 @@ const INDEXED_MIN: usize = 24;
 pub struct Documents {
     trees: Vec<DocumentTree>,
     by_name: HashMap<String, usize>,
+    /// Media types that denote JSON although their names do not tell it.
+    json_types: Vec<String>,
 }
 
 #[derive(Debug)]
@@ -62,7 +65,7 @@ impl Documents {
         findings: &mut Findings,
     ) -> Option<Documents> {
         let bytes = fetch(name)?;
-        let mut documents = Documents { trees: Vec::new(), by_name: HashMap::new() };
+        let mut documents = Documents { trees: Vec::new(), by_name: HashMap::new(), json_types: Vec::new() };
         documents.add(sources, name, bytes, findings)?;
         let mut next = 0;
         while next < documents.trees.len() && documents.trees.len() < FILES_MAX {
@@ -79,6 +82,17 @@ impl Documents {
             next += 1;
         }
         Some(documents)
+    }
+
+    /// Declares media types that denote JSON although their names do not tell it.
+    #[must_use]
+    pub fn with_json_types(self, json_types: Vec<String>) -> Documents {
+        Documents { json_types, ..self }
+    }
+
+    /// Returns whether a media type is declared as JSON. Parameters and letter case are ignored.
+    pub(super) fn declares_json(&self, media: &str) -> bool {
+        self.json_types.iter().any(|own| own.eq_ignore_ascii_case(essence(media)))
     }
 
     /// Reads one document from memory, without other files.

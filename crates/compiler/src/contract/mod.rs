@@ -61,7 +61,7 @@ use http::Method;
 use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use switchback_plan::{BodyFormat, HostId, ListStyle};
+use switchback_plan::{BodyFormat, HostId, ListStyle, essence};
 
 /// The contract of one side.
 #[derive(Debug, Clone, Default)]
@@ -185,11 +185,19 @@ pub enum PartEncoding {
 impl Media {
     /// Returns the media of a JSON media type.
     fn of_json(media: &str) -> Media {
-        let essence = media.split(';').next().unwrap_or("").trim();
+        // Parameters other than the charset, such as `version=2`, distinguish types and are sent.
+        let mut parts = media.split(';').map(str::trim);
+        let named = parts.next().unwrap_or("");
+        let is_sent = |part: &&str| !part.is_empty() && !part.to_ascii_lowercase().starts_with("charset=");
+        let parameters: Vec<&str> = parts.filter(is_sent).collect();
         // A range such as `*/*` includes JSON.
-        match essence.contains('*') || essence.eq_ignore_ascii_case(BodyFormat::JSON) {
-            true => Media::Json,
-            false => Media::OtherJson(essence.into()),
+        if named.contains('*') || named.eq_ignore_ascii_case(BodyFormat::JSON) && parameters.is_empty() {
+            return Media::Json;
+        }
+        let whole = std::iter::once(named).chain(parameters).collect::<Vec<_>>().join("; ");
+        match http::HeaderValue::from_str(&whole) {
+            Ok(_) => Media::OtherJson(whole.into()),
+            Err(_) => Media::OtherJson(named.into()),
         }
     }
 
@@ -234,7 +242,7 @@ impl Media {
 
     /// Returns all media types, in lower case.
     pub fn ranges(&self) -> Vec<Arc<str>> {
-        let small = |name: &str| name.to_ascii_lowercase().into();
+        let small = |name: &str| essence(name).to_ascii_lowercase().into();
         match self {
             Media::Bytes(all) => all.iter().map(|name| small(name)).collect(),
             one => vec![small(one.name())],

@@ -379,6 +379,11 @@ pub(super) fn is_laid_out<'n>(schema: &'n Node, follow: &Follow<'n>) -> bool {
     ["properties", "items", "allOf", "oneOf", "anyOf"].iter().any(|key| schema.get(key).is_some())
 }
 
+/// Returns the same preference, with the media types that the pack declares as JSON.
+pub(super) fn json_rank_in(media: &str, follow: &Follow<'_>) -> Option<u8> {
+    json_rank(media).or_else(|| follow.documents.declares_json(media).then_some(1))
+}
+
 /// Returns whether a media type denotes a form.
 pub(super) fn is_form(media: &str) -> bool {
     let essence = media.split(';').next().unwrap_or("").trim().to_ascii_lowercase();

@@ -25,7 +25,7 @@ use crate::yaml::{Key, Node};
 use http::Method;
 use std::collections::HashMap;
 use std::sync::Arc;
-use switchback_plan::{BodyFormat, HostId, ListStyle, essence, is_json};
+use switchback_plan::{BodyFormat, HostId, ListStyle, essence};
 
 /// Reads the contract of the side `name` from its document. Errors are reported once per construct.
 /// A contract with errors is only suitable for finding further errors.
@@ -430,7 +430,7 @@ impl<'n> ContractReader<'n, '_> {
                 name: essence(media).to_ascii_lowercase().into(),
                 schema: other.and_then(other_schema).map(Arc::from),
             })
-            .filter(|media| is_form || !is_json(&media.name) || media.schema.is_some())
+            .filter(|media| is_form || !self.schemas.is_json(&media.name) || media.schema.is_some())
             .collect()
     }
 

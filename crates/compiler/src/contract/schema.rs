@@ -27,6 +27,7 @@ use layers::{Conjoined, Layer, LayerSet, shape_of};
 use std::cmp::Ordering;
 use std::collections::{HashMap, HashSet, VecDeque};
 use std::sync::Arc;
+use switchback_plan::is_json;
 use values::{EnumValues, TYPE_WORDS, common_values, type_words};
 
 /// Maximum number of schemas to read. Inherited schemas count once for each schema that inherits
@@ -57,6 +58,11 @@ pub(super) struct Schemas<'n, 'f> {
 }
 
 impl<'n, 'f> Schemas<'n, 'f> {
+    /// Returns whether a media type without parameters denotes JSON.
+    pub(super) fn is_json(&self, media: &str) -> bool {
+        is_json(media) || self.follow.documents.declares_json(media)
+    }
+
     /// Declares the named schemas, in the order of their ids.
     pub(super) fn new(
         follow: &'f Follow<'n>,

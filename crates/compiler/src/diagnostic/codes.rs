@@ -138,6 +138,7 @@ codes! {
     OpaqueBody "M115" "opaque-body": "A body that is no JSON is kept as it is, or the operation is refused.";
     MediaApart "M220" "media-apart": "What is passed as it comes is of media types that both sides have.";
     MediaLine "M221" "media-line": "A media type that is renamed is one of a body that is passed, in its contract.";
+    MediaFormat "M222" "media-format": "A media type whose format the pack declares is one of a contract, and its name does not tell the format.";
     FilePart "M230" "file-part": "A part that is a file is kept, renamed or dropped, and nothing else becomes one.";
     PartsObject "M231" "parts-object": "A body of parts is one object, whose members are its parts.";
     XmlForm "M232" "xml-form": "A body that is mapped to or from XML is of types that XML can represent.";

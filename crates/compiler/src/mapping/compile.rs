@@ -10,7 +10,7 @@ use super::load::{self, PackSource, Texts};
 use super::names::PackNames;
 use super::references::{NameLog, ResolvedName};
 use super::{
-    compare, conformance, disclosures, errors, events, examples, hosts, made, manifest, routes, texts,
+    compare, conformance, disclosures, errors, events, examples, hosts, made, manifest, media, routes, texts,
 };
 use crate::contract::{Contracts, Proven};
 use crate::diagnostic::{Aspect, FileId, Findings, Sources, Span};
@@ -187,6 +187,7 @@ fn compile_with(
     };
     // First, so that every later check sees contracts without credentials.
     manifest::take_credentials(&program.manifest, &mut contracts, &mut findings);
+    media::check(&program.manifest, &contracts, &mut findings);
     hosts::place(&program.manifest, &mut contracts, &mut findings);
     made::add(&mut program, &contracts);
     let mut names = PackNames::collect(&program, &mut findings);
@@ -317,6 +318,7 @@ fn lower(world: LensEnv<'_>, findings: &mut Findings) -> Option<Pack> {
         events,
         shapes,
         examples,
+        json_types: written.json_types().iter().map(|own| own.as_str().into()).collect(),
         compared_headers: comparisons.headers,
         compared_errors,
         disclosures,

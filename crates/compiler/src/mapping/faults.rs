@@ -424,6 +424,26 @@ pub(super) fn unknown_event(name: &Spanned<String>, side: &str, known: Vec<&str>
     Finding::error(Code::UnknownEvent, name.span, message).did_you_mean(&name.value, known)
 }
 
+pub(super) fn media_format_of_range(name: &Spanned<String>) -> Finding {
+    let what = format!("`{}` is not one media type", name.value);
+    Finding::error(Code::MediaFormat, name.span, what)
+        .help("write a type and a subtype without parameters, such as `application/x-amz-json-1.1`")
+}
+
+pub(super) fn media_format_known(name: &Spanned<String>) -> Finding {
+    let what = format!("the format of `{}` follows from its name", name.value);
+    Finding::error(Code::MediaFormat, name.span, what).help("take the line out")
+}
+
+pub(super) fn media_format_unused(name: &Spanned<String>, unknown: &[&str]) -> Finding {
+    let what = format!("no contract of this pack has the media type `{}`", name.value);
+    let help = match unknown {
+        [] => "take the line out: the formats of all their types follow from the names".to_owned(),
+        unknown => format!("they have {}", list(unknown)),
+    };
+    Finding::error(Code::MediaFormat, name.span, what).help(help).did_you_mean(&name.value, unknown)
+}
+
 pub(super) fn host_name(name: &Spanned<String>) -> Finding {
     let what = format!("`{}` is not the name of a host", name.value);
     Finding::error(Code::HostName, name.span, what).help(

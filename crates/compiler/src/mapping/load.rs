@@ -168,8 +168,8 @@ pub(super) struct Texts {
     mappings: BTreeMap<String, LoadedPart<yaml::Node>>,
 }
 
-/// Name of the side and path of its document.
-type ContractKey = (String, String);
+/// Name of the side, path of its document, and the media types that the pack declares as JSON.
+type ContractKey = (String, String, Vec<String>);
 
 /// Parse result of a mapping file, or of a contract document with the documents it references.
 #[derive(Debug)]
@@ -239,7 +239,11 @@ impl Texts {
         findings: &mut Findings,
     ) -> Option<([Option<Arc<Contract>>; 2], impl Iterator<Item = &'t yaml::Node> + use<'t>)> {
         let contracts = [0, 1].map(|side: usize| {
-            let key = (manifest.sides[side].value.clone(), manifest.contracts[side].value.clone());
+            let key = (
+                manifest.sides[side].value.clone(),
+                manifest.contracts[side].value.clone(),
+                manifest.json_types(),
+            );
             // A different side name or document path invalidates the part.
             let known = self.contracts[side].take().filter(|(of, _)| *of == key).map(|(_, part)| part);
             let part =
@@ -298,7 +302,7 @@ fn read_contract(
         );
         return None;
     }
-    let documents = Documents::load(sources, path, fetch, findings)?;
+    let documents = Documents::load(sources, path, fetch, findings)?.with_json_types(manifest.json_types());
     Some(Arc::new(contract::parse_contract(&manifest.sides[side].value, &documents, findings)))
 }
 

@@ -23,6 +23,7 @@ mod made;
 mod manifest;
 #[cfg(test)]
 mod manual_pages;
+mod media;
 mod message_place;
 mod named_schema;
 mod names;

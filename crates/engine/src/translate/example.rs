@@ -24,7 +24,7 @@ use switchback_plan::router::{Found, Router};
 use switchback_plan::{
     Archived, BodyFormat, BodyPlan, Example, ExampleCall, ExampleEnd, ExampleKind, Exchange, HarvestExample,
     Origin, Pack, PerSide, QueryFrom, Raw, Response, ResponseBody, Route, RouteExample, RouteId, RouteKind,
-    ShapeExample, SideId, ValueOp, Wanted, essence, is_json, is_xml,
+    ShapeExample, SideId, ValueOp, Wanted, essence, is_json_type, is_xml,
 };
 
 /// The results of all examples of a pack.
@@ -293,6 +293,12 @@ impl Trial<'_> {
         }
     }
 
+    /// Returns whether a body is passed without parsing, so that examples contain its text.
+    fn is_text(&self, headers: &HeaderMap) -> bool {
+        let named = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+        named.is_some_and(|named| !is_json_type(essence(named), &self.pack.json_types))
+    }
+
     /// Returns whether the body of a reply passes unchanged, so that the example contains its text.
     fn is_passed(&self, route: Option<(SideId, RouteId)>, status: u16) -> bool {
         let route = route.and_then(|(serves, id)| self.pack.directions[serves].routes.get(usize::from(id.0)));
@@ -488,7 +494,7 @@ impl Trial<'_> {
         }
         let is_form =
             call.headers.get(http::header::CONTENT_TYPE).is_some_and(|named| named == BodyFormat::FORM);
-        let is_text = is_text(&call.headers);
+        let is_text = self.is_text(&call.headers);
         let named = call.headers.get(http::header::CONTENT_TYPE).and_then(|named| named.to_str().ok());
         let sent_parts =
             call.body.as_deref().zip(named).and_then(|(body, named)| parts::example_of(named, body));
@@ -554,7 +560,7 @@ impl Trial<'_> {
                 Wanted::Open => body_value(body, true),
                 Wanted::None | Wanted::Json(_) => xml_tree(body),
             },
-            _ => body_value(body, is_text(&answer.headers)),
+            _ => body_value(body, self.is_text(&answer.headers)),
         });
         if status != answer.status {
             let said = found.as_ref().map_or_else(String::new, |body| format!(" {body}"));
@@ -678,12 +684,6 @@ fn header_map(headers: &[(String, String)]) -> HeaderMap {
         Some((HeaderName::from_bytes(name.as_bytes()).ok()?, HeaderValue::from_str(value).ok()?))
     };
     headers.iter().filter_map(field).collect()
-}
-
-/// Returns whether a body is passed without parsing, so that examples contain its text.
-fn is_text(headers: &HeaderMap) -> bool {
-    let named = headers.get(http::header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    named.is_some_and(|named| !is_json(essence(named)))
 }
 
 /// Converts a body to its representation in examples.

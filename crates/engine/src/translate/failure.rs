@@ -70,7 +70,7 @@ impl ErrorTranslator<'_> {
             return Ok(ErrorAnswer { body: in_error_format(style, out), foreign: None });
         }
         let foreign = foreign_error(reply.status, &reply.headers, &reply.body);
-        let is_of_another = is_of_another(reply);
+        let is_of_another = is_of_another(reply, &self.pack.json_types);
         if is_of_another && reply.status == 401 {
             return Err(Failed::broken(foreign));
         }

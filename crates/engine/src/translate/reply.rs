@@ -3,8 +3,9 @@
 
 use super::turn::Reply;
 use http::{HeaderMap, header};
+use std::sync::Arc;
 use switchback_json::{Limits, Value};
-use switchback_plan::{CallHead, is_json};
+use switchback_plan::{CallHead, is_json_type};
 
 /// Maximum length of a media type in the log.
 const SHOWN_BYTES_MAX: usize = 64;
@@ -14,14 +15,14 @@ const SHOWN_BYTES_MAX: usize = 64;
 ///
 /// The media type decides (RFC 9110, section 8.3). A body with another type is accepted if it is
 /// valid JSON, because servers often mislabel it. A body without a type is accepted if it starts
-/// like JSON.
-pub fn foreign_success(headers: &HeaderMap, body: &[u8]) -> Option<String> {
+/// like JSON. `json_types` are the media types that the pack declares as JSON.
+pub fn foreign_success(headers: &HeaderMap, json_types: &[Arc<str>], body: &[u8]) -> Option<String> {
     if body.is_empty() {
         return None;
     }
     let is_fit = match media_type(headers) {
         // A content coding hides the first byte.
-        Some(named) if is_json(named) => {
+        Some(named) if is_json_type(named, json_types) => {
             headers.contains_key(header::CONTENT_ENCODING) || begins_as_json(body)
         }
         None => begins_as_json(body),
@@ -32,17 +33,17 @@ pub fn foreign_success(headers: &HeaderMap, body: &[u8]) -> Option<String> {
 }
 
 /// Returns whether the media type alone excludes the contract's body, unless parsing it shows
-/// otherwise.
-pub fn is_foreign_type(headers: &HeaderMap) -> bool {
-    media_type(headers).is_some_and(|named| !is_json(named))
+/// otherwise. `json_types` are the media types that the pack declares as JSON.
+pub fn is_foreign_type(headers: &HeaderMap, json_types: &[Arc<str>]) -> bool {
+    media_type(headers).is_some_and(|named| !is_json_type(named, json_types))
 }
 
 /// Returns whether an intermediary produced the error: its media type is not JSON, it does not
 /// start like JSON, or it is a 401 without a body.
-pub(super) fn is_of_another(reply: &Reply) -> bool {
+pub(super) fn is_of_another(reply: &Reply, json_types: &[Arc<str>]) -> bool {
     match reply.body.is_empty() {
         true => reply.status == 401,
-        false => is_foreign_type(&reply.headers) || !begins_as_json(&reply.body),
+        false => is_foreign_type(&reply.headers, json_types) || !begins_as_json(&reply.body),
     }
 }
 
@@ -135,13 +136,14 @@ mod tests {
             ("text/html", "<html>sign in</html>", false),
             ("text/html", "", true),
             ("text/html; charset=utf-8", r#"{"id":7}"#, true),
+            ("text/own; v=2", r#"{"id":"#, true),
             ("text/plain", "OK", false),
             ("text/plain", "true", true),
             ("", "<html>", false),
             ("", r#"{"id":"#, true),
             ("", "OK", false),
         ] {
-            let fit = foreign_success(&typed(media_type), body.as_bytes()).is_none();
+            let fit = foreign_success(&typed(media_type), &["text/own".into()], body.as_bytes()).is_none();
             assert_eq!(fit, is_fit, "{media_type:?} {body:?}");
         }
     }

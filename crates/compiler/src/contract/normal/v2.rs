@@ -5,7 +5,9 @@ use super::{
     BodyContent, Dialect, ParameterPlace, ParameterStyle, RawAlso, RawBody, RawOperation, RawParameter,
     RawResponse,
 };
-use super::{by_status, entries, flag, is_laid_out, items, json_rank, methods, named, place, text, together};
+use super::{
+    by_status, entries, flag, is_laid_out, items, json_rank_in, methods, named, place, text, together,
+};
 use crate::contract::documents::Follow;
 use crate::contract::grouped::Grouped;
 use crate::diagnostic::Span;
@@ -121,8 +123,8 @@ fn media<'n>(operation: &'n Node, key: &str, follow: &Follow<'n>, findings: &mut
 
 /// Returns the preferred JSON media type, `application/json` without a declaration, or all media
 /// types if they do not include JSON.
-fn json<'n>(media: &[&'n str]) -> Result<&'n str, Vec<&'n str>> {
-    let best = media.iter().filter_map(|media| Some((json_rank(media)?, *media))).min();
+fn json<'n>(media: &[&'n str], follow: &Follow<'n>) -> Result<&'n str, Vec<&'n str>> {
+    let best = media.iter().filter_map(|media| Some((json_rank_in(media, follow)?, *media))).min();
     match best {
         Some((_, media)) => Ok(media),
         None if media.is_empty() => Ok(JSON),
@@ -155,7 +157,7 @@ fn body<'n>(
         match one {
             // Swagger allows either a body or form fields.
             V2Parameter::Body { schema, required, span } => {
-                let content = match json(&consumes) {
+                let content = match json(&consumes, follow) {
                     Ok(media) => BodyContent::Json {
                         media,
                         schema: *schema,
@@ -193,29 +195,30 @@ fn responses<'n>(operation: &'n Node, follow: &Follow<'n>, findings: &mut Groupe
     let produces = media(operation, "produces", follow, findings);
     let mut read = Vec::new();
     for (status, node) in by_status(operation, follow, findings) {
-        let content = node.get("schema").map(|schema| match (text(schema, "type"), json(&produces)) {
-            // A file may have any of the operation's media types. Without `produces`, its type is
-            // unknown.
-            (Some("file"), _) if produces.is_empty() => BodyContent::Bytes { media: vec!["*/*"] },
-            (Some("file"), _) => BodyContent::Bytes { media: produces.clone() },
-            (_, Ok(media)) => {
-                let others = others(media, Some(schema), &produces);
-                BodyContent::Json { media, schema: Some(schema), others }
-            }
-            (_, Err(media)) => match media.iter().find(|media| media.eq_ignore_ascii_case(URLENCODED)) {
-                Some(form) => {
-                    let others = others(form, Some(schema), &media);
-                    BodyContent::Form {
-                        media: form,
-                        schema: Some(schema),
-                        others,
-                        parts: Vec::new(),
-                        lists: Vec::new(),
-                    }
+        let content =
+            node.get("schema").map(|schema| match (text(schema, "type"), json(&produces, follow)) {
+                // A file may have any of the operation's media types. Without `produces`, its type is
+                // unknown.
+                (Some("file"), _) if produces.is_empty() => BodyContent::Bytes { media: vec!["*/*"] },
+                (Some("file"), _) => BodyContent::Bytes { media: produces.clone() },
+                (_, Ok(media)) => {
+                    let others = others(media, Some(schema), &produces);
+                    BodyContent::Json { media, schema: Some(schema), others }
                 }
-                None => xml(&media, Some(schema), follow).unwrap_or(BodyContent::Bytes { media }),
-            },
-        });
+                (_, Err(media)) => match media.iter().find(|media| media.eq_ignore_ascii_case(URLENCODED)) {
+                    Some(form) => {
+                        let others = others(form, Some(schema), &media);
+                        BodyContent::Form {
+                            media: form,
+                            schema: Some(schema),
+                            others,
+                            parts: Vec::new(),
+                            lists: Vec::new(),
+                        }
+                    }
+                    None => xml(&media, Some(schema), follow).unwrap_or(BodyContent::Bytes { media }),
+                },
+            });
         let mut headers = Vec::new();
         for (key, header) in entries(node.get("headers"), "headers", findings) {
             headers.push(RawParameter {

@@ -5,7 +5,8 @@ use super::{
     RawResponse,
 };
 use super::{
-    by_status, entries, flag, is_form, is_laid_out, json_rank, methods, named, place, text, together,
+    by_status, entries, flag, is_form, is_laid_out, json_rank, json_rank_in, methods, named, place, text,
+    together,
 };
 use crate::contract::PartEncoding;
 use crate::contract::documents::Follow;
@@ -172,7 +173,7 @@ fn content<'n>(
         others.map(|(key, node)| (key.name.as_str(), schema(node))).collect()
     };
     let json = all.iter().filter(|(key, node)| !is_bytes(&key.name, node));
-    let json = json.filter_map(|(key, node)| Some((json_rank(&key.name)?, key, node)));
+    let json = json.filter_map(|(key, node)| Some((json_rank_in(&key.name, follow)?, key, node)));
     // The first of several equally preferred types applies.
     if let Some((_, key, node)) = json.min_by_key(|(rank, ..)| *rank) {
         return Some(BodyContent::Json { media: &key.name, schema: schema(node), others: others(key) });

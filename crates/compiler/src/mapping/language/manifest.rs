@@ -60,6 +60,8 @@ section! {
         default hosts: EachSide<EntriesOf<HostDecl>>,
         /// Header fields and query parameters of every call to a side. Routes can override them.
         default send: EachSide<Sent>,
+        /// Formats of media types whose names do not tell them: `{application/x-amz-json-1.1: json}`.
+        default media: MapOf<MediaFormatKind>,
         /// The sides that clients speak; the default is both. Operations of another side need no
         /// route.
         default serves: ServedSides = |_| [true, true],
@@ -127,6 +129,19 @@ word_kinds! {
         "forward" => RestWord::Forward,
         "keep" => RestWord::Keep,
     }
+}
+
+word_kinds! {
+    /// The format of a media type.
+    MediaFormatKind -> MediaFormat {
+        "json" => MediaFormat::Json,
+    }
+}
+
+/// The format of a media type that a pack declares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MediaFormat {
+    Json,
 }
 
 /// Policy for operations without a route.

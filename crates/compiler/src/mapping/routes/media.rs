@@ -8,8 +8,7 @@ use crate::diagnostic::Span;
 use crate::mapping::ast::{BodyDecl, PairDecl, Spanned};
 use std::sync::Arc;
 use switchback_plan::{
-    BodyFormat, Expr, HeaderRule, Key, MediaTypes, Response, SideId, StatusFrom, StatusTo, is_json,
-    media_in_range,
+    Expr, HeaderRule, Key, MediaTypes, Response, SideId, StatusFrom, StatusTo, is_json, media_in_range,
 };
 
 /// The media types of the request and the responses that pass unchanged; `None` where the body is
@@ -52,14 +51,12 @@ impl<'a> RouteCheck<'_, 'a> {
             name_json(http::header::CONTENT_TYPE, name, headers);
         }
         let answered = called.responses.iter().filter(|answer| answer.is_success() && answer.body.is_some());
-        let names: Vec<&str> = answered.map(|answer| answer.media.name()).collect();
-        // One `Accept` header covers all successes, so it is only set if they agree.
-        if let [name, others @ ..] = names.as_slice()
-            && *name != BodyFormat::JSON
-            && is_json(name)
-            && others.iter().all(|other| other == name)
-        {
-            name_json(http::header::ACCEPT, name, headers);
+        let medias: Vec<&Media> = answered.map(|answer| &answer.media).collect();
+        // The names of other formats are set with their bodies.
+        if medias.iter().all(|media| media.is_json()) && medias.iter().any(|media| **media != Media::Json) {
+            let mut names: Vec<&str> = medias.iter().map(|media| media.name()).collect();
+            names.dedup();
+            name_json(http::header::ACCEPT, &names.join(", "), headers);
         }
     }
 
@@ -283,7 +280,7 @@ pub(super) fn client_status(response: &Response) -> u16 {
 /// Adds a header with a constant value, unless the mapping sets it.
 fn name_json(field: http::HeaderName, name: &str, headers: &mut Vec<HeaderRule>) {
     if !headers.iter().any(|rule| rule.name.text.eq_ignore_ascii_case(field.as_str())) {
-        let value = Expr::Constant(format!("\"{name}\"").into_bytes().into());
+        let value = Expr::Constant(serde_json::Value::from(name).to_string().into_bytes().into());
         headers.push(HeaderRule { name: Key::new(field.as_str()), value });
     }
 }

@@ -141,10 +141,12 @@ impl Run {
                 return Err(broken(redirect(reply.status, &reply.headers)).into());
             }
             ResponseBody::Empty if (300..400).contains(&reply.status) => None,
-            ResponseBody::Empty => match foreign_success(&reply.headers, &reply.body) {
-                Some(detail) => return Err(broken(detail).into()),
-                None => None,
-            },
+            ResponseBody::Empty => {
+                match foreign_success(&reply.headers, &self.pack.json_types, &reply.body) {
+                    Some(detail) => return Err(broken(detail).into()),
+                    None => None,
+                }
+            }
             ResponseBody::Plan(plan) => {
                 let mut out = Vec::new();
                 translate_checked(plan, &reply.body, &Env::new(&self.settings), &self.limits, &mut out)

@@ -401,7 +401,7 @@ impl Run {
             return Err(Failed::broken(detail));
         }
         let reply = self.decode_reply(&call.head, reply)?;
-        if let Some(detail) = foreign_success(&reply.headers, &reply.body) {
+        if let Some(detail) = foreign_success(&reply.headers, &self.pack.json_types, &reply.body) {
             return Err(Failed::broken(detail));
         }
         // Replies to writes are checked only where they are used: the write has already happened.

@@ -82,6 +82,7 @@ pub(super) fn pack() -> Arc<Pack> {
         harvests: Vec::new(),
         shapes: Vec::new(),
         examples: Vec::new(),
+        json_types: Vec::new(),
         compared_headers: Vec::new(),
         compared_errors: [Vec::new(), Vec::new()],
         disclosures: Default::default(),

@@ -8,7 +8,8 @@ use super::call::{Call, Caller};
 use crate::body::{Body, BodyStart};
 use crate::error::GatewayError;
 use crate::proxy::Response;
-use http::{HeaderMap, StatusCode, header};
+use http::{StatusCode, header};
+use std::sync::Arc;
 use switchback_engine::translate::{failure_status, is_foreign_type};
 use switchback_plan::FailureRule;
 
@@ -25,10 +26,11 @@ impl<S: Caller> Caller for ReadFailure<S> {
     async fn call(&self, call: &mut Call) -> Result<Response, GatewayError> {
         let outcome = self.inner.call(call).await;
         let Some(side) = call.side else { return outcome };
-        let rules = &call.context.program.pack().failures[side];
+        let pack = call.context.program.pack();
+        let rules = &pack.failures[side];
         match outcome {
             // Boxed because few packs have such rules: the common future stays small.
-            Ok(response) if !rules.is_empty() && may_tell(response.status(), response.headers()) => {
+            Ok(response) if !rules.is_empty() && may_tell(&response, &pack.json_types) => {
                 Box::pin(apply_rules(response, rules)).await
             }
             outcome => outcome,
@@ -38,8 +40,11 @@ impl<S: Caller> Caller for ReadFailure<S> {
 
 /// Returns whether a response may contain a reported failure. Encoded bodies are excluded:
 /// translated calls request unencoded ones.
-fn may_tell(status: StatusCode, headers: &HeaderMap) -> bool {
-    status.is_success() && !headers.contains_key(header::CONTENT_ENCODING) && !is_foreign_type(headers)
+fn may_tell(response: &Response, json_types: &[Arc<str>]) -> bool {
+    let headers = response.headers();
+    response.status().is_success()
+        && !headers.contains_key(header::CONTENT_ENCODING)
+        && !is_foreign_type(headers, json_types)
 }
 
 async fn apply_rules(response: Response, rules: &[FailureRule]) -> Result<Response, GatewayError> {

@@ -86,7 +86,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
             Credential::Fixed { token, place, value } => {
                 let (token, place, value) = (Arc::clone(token), Arc::clone(place), value.clone());
                 call.credential = Credential::Ready { place, value };
-                return note_response(Box::pin(self.inner.call(call)).await?, &token);
+                return note_response(Box::pin(self.inner.call(call)).await?, call, &token);
             }
             // A 401 for the client's own token is the old service's answer to that client and is
             // forwarded.
@@ -105,7 +105,7 @@ impl<S: Caller> Caller for UpstreamAuth<S> {
             grant.on_success(&token, operation);
             return Ok(response);
         }
-        if is_of_another(&response) {
+        if is_of_another(&response, call) {
             return Ok(response);
         }
         let refused =
@@ -152,7 +152,7 @@ impl<S: Caller> UpstreamAuth<S> {
         call.credential = ready(&place, &newer)?;
         let response = self.inner.call(call).await?;
         match response.status() {
-            StatusCode::UNAUTHORIZED if is_of_another(&response) => {}
+            StatusCode::UNAUTHORIZED if is_of_another(&response, call) => {}
             // A fresh token was rejected too, so the cause is a missing permission. Recording it
             // prevents a refresh for each further call of this operation.
             StatusCode::UNAUTHORIZED => grant.on_refused_again(newer.generation(), operation),
@@ -164,8 +164,8 @@ impl<S: Caller> UpstreamAuth<S> {
 
 /// Returns whether an intermediary sent the 401, judged by its media type. Such a response does not
 /// concern the token, which is neither refreshed nor counted as rejected.
-fn is_of_another(refusal: &Response) -> bool {
-    is_foreign_type(refusal.headers())
+fn is_of_another(refusal: &Response, call: &Call) -> bool {
+    is_foreign_type(refusal.headers(), &call.context.program.pack().json_types)
 }
 
 /// Updates the state of a fixed token from the response to a call that used it.
@@ -173,12 +173,12 @@ fn is_of_another(refusal: &Response) -> bool {
 /// # Errors
 ///
 /// The service rejected the token several times in a row.
-fn note_response(response: Response, token: &FixedToken) -> Result<Response, GatewayError> {
+fn note_response(response: Response, call: &Call, token: &FixedToken) -> Result<Response, GatewayError> {
     if response.status() != StatusCode::UNAUTHORIZED {
         token.on_success();
         return Ok(response);
     }
-    if is_of_another(&response) {
+    if is_of_another(&response, call) {
         return Ok(response);
     }
     if token.on_unauthorized() {

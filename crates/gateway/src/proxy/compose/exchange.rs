@@ -244,12 +244,17 @@ impl Exchange<'_> {
             && (200..300).contains(&reply.status)
             // The plan treats such a reply as a failure, so it must not be recorded as a completed
             // step.
-            && translate::foreign_success(&reply.headers, &reply.body).is_none()
+            && translate::foreign_success(&reply.headers, self.json_types(), &reply.body).is_none()
         {
             work.done(reply).await;
         }
         self.works.push(work);
         outcome
+    }
+
+    /// Returns the media types that the pack declares as JSON.
+    pub(super) fn json_types(&self) -> &[Arc<str>] {
+        &self.request.context.program.pack().json_types
     }
 
     /// Performs a call. The plan handles the inner result.

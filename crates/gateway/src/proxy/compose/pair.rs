@@ -284,7 +284,7 @@ impl Exchange<'_> {
         headers: &HeaderMap,
         mut body: Body,
     ) -> Result<(), GatewayError> {
-        let needs_all = is_foreign_type(headers);
+        let needs_all = is_foreign_type(headers, self.json_types());
         let mut seen = BytesMut::new();
         let mut read = 0;
         while let Some(Ok(chunk)) = body.chunk().await {
@@ -296,7 +296,7 @@ impl Exchange<'_> {
                 break;
             }
         }
-        match foreign_success(headers, &seen) {
+        match foreign_success(headers, self.json_types(), &seen) {
             Some(detail) => Err(foreign(&detail, route)),
             None => Ok(()),
         }
@@ -306,7 +306,11 @@ impl Exchange<'_> {
     /// operator than the position of the JSON error.
     fn translation_error(&self, error: GatewayError, headers: &HeaderMap) -> GatewayError {
         self.count_failure();
-        if is_foreign_type(headers) { error.at(&format!("reading {}", body_type(headers))) } else { error }
+        if is_foreign_type(headers, self.json_types()) {
+            error.at(&format!("reading {}", body_type(headers)))
+        } else {
+            error
+        }
     }
 
     /// Returns the transcoder for the pair's response at index `at`.

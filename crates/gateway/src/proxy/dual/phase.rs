@@ -18,7 +18,7 @@ use http::{HeaderMap, Method, header};
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use switchback_engine::translate::undeclared_parameters;
-use switchback_plan::{BodyFormat, Effect, Route, RouteKind};
+use switchback_plan::{BodyFormat, Effect, Route, RouteKind, is_json_type};
 use tower::Service;
 
 /// Maximum number of undeclared parameters recorded per request.
@@ -170,14 +170,14 @@ fn answerer(request: &KnownRequest, body: &Body) -> Answerer {
     }
     let is_foreign = !body.is_empty()
         && front.asked_about_strangers().is_some()
-        && is_foreign(route, &context.headers)
+        && is_foreign(route, &context.headers, &context.program.pack().json_types)
         && may_forward();
     if is_foreign { Answerer::OwnForMediaType } else { Answerer::Plans }
 }
 
 /// Returns whether the operation does not accept the body's media type. Default types that HTTP
 /// clients add on their own are ignored.
-fn is_foreign(route: &Route, headers: &HeaderMap) -> bool {
+fn is_foreign(route: &Route, headers: &HeaderMap, json_types: &[Arc<str>]) -> bool {
     const UNASKED: [&str; 3] =
         ["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"];
     let takes_json = match &route.kind {
@@ -188,9 +188,8 @@ fn is_foreign(route: &Route, headers: &HeaderMap) -> bool {
     };
     let named = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
     let named = named.and_then(|value| value.split(';').next()).unwrap_or_default().trim();
-    let is_json = named.rsplit(['/', '+']).next().is_some_and(|word| word.eq_ignore_ascii_case("json"));
     takes_json
         && named.contains('/')
-        && !is_json
+        && !is_json_type(named, json_types)
         && !UNASKED.iter().any(|word| named.eq_ignore_ascii_case(word))
 }
