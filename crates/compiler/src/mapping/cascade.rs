@@ -423,7 +423,10 @@ impl<'f> RootCause<'f> {
             }
             CauseScope::Line => {
                 same_line
-                    && matches!(self.finding.code, Code::UnknownKey | Code::WrongKind | Code::UnknownWord)
+                    && matches!(
+                        self.finding.code,
+                        Code::UnknownKey | Code::WrongKind | Code::UnknownWord | Code::UnknownFragment
+                    )
             }
             CauseScope::Value => {
                 finding.span.contains(self.span)
@@ -440,8 +443,9 @@ impl<'f> RootCause<'f> {
         // If a step of the block was not read, the names that it defines are unknown.
         if is_undeclared(finding) && !is_undeclared(self.finding) {
             let name = first_name(finding).unwrap_or_default();
-            let is_below =
-                same_block && self.is_unread && self.is_of_step() && declares(self.place.block, name);
+            // A step defines no fragment, though its use looks like a key.
+            let is_of_step = self.is_of_step() && finding.code != Code::UnknownFragment;
+            let is_below = same_block && self.is_unread && is_of_step && declares(self.place.block, name);
             return is_below
                 || (self.is_unread
                     && (name == self.place.head || suggest(name, [self.place.head]).is_some()));

@@ -42,6 +42,9 @@ impl Corrections {
             if let Some(Suggestion { span, replacement, .. }) = suggestion_of(finding) {
                 let is_operation = finding.code == Code::UnknownOperation;
                 let meant = Meant { text: replacement.clone(), is_operation };
+                // All uses of an unknown fragment are one finding.
+                let uses = finding.uses().filter(|_| finding.code == Code::UnknownFragment);
+                self.meant.extend(uses.map(|span| (span, meant.clone())));
                 // The first suggestion wins. Later passes see the corrected text, so their
                 // suggestions for this span refer to it.
                 self.meant.entry(*span).or_insert(meant);

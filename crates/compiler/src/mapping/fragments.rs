@@ -8,7 +8,7 @@ use super::ast::{FragmentDecl, Spanned, USE, is_form, is_parameter};
 use super::faults;
 use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span, suggest};
 use crate::yaml::{Key, Kind, Node, bounds, without_duplicates};
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
 
 /// Sections that are no program: texts, and messages that may contain any key.
@@ -28,6 +28,8 @@ pub(super) struct Fragments {
     used: Vec<bool>,
     /// The names of arguments that uses give to each.
     given: Vec<BTreeSet<String>>,
+    /// The finding about each name that no fragment has, with all its uses.
+    unknown: BTreeMap<String, Finding>,
     /// Number of values that uses have added.
     values: usize,
 }
@@ -64,7 +66,8 @@ impl Fragments {
             block
         });
         let (blocks, given) = (blocks.collect(), vec![BTreeSet::new(); declared.len()]);
-        Fragments { used: vec![false; declared.len()], declared, blocks, given, values: 0 }
+        let used = vec![false; declared.len()];
+        Fragments { declared, blocks, used, given, unknown: BTreeMap::new(), values: 0 }
     }
 
     /// Replaces the uses in a file.
@@ -78,7 +81,8 @@ impl Fragments {
 
     /// Reports fragments without a use, and arguments and placeholders without each other. To be called
     /// after all files are expanded.
-    pub(super) fn report(&self, findings: &mut Findings) {
+    pub(super) fn report(self, findings: &mut Findings) {
+        findings.extend(self.unknown.into_values());
         for ((fragment, block), given) in self.declared.iter().zip(&self.blocks).zip(&self.given) {
             check_parameters(fragment, block, given, findings);
         }
@@ -262,7 +266,12 @@ impl Expansion<'_> {
         let declared = &self.fragments.declared;
         let Some(index) = declared.iter().position(|fragment| fragment.name.value == name.value) else {
             let known = declared.iter().map(|known| (known.name.value.as_str(), known.name.span));
-            self.findings.push(faults::unknown_fragment(&name, &known.collect::<Vec<_>>()));
+            let known: Vec<_> = known.collect();
+            self.fragments
+                .unknown
+                .entry(name.value.clone())
+                .and_modify(|finding| finding.add_use(name.span))
+                .or_insert_with(|| faults::unknown_fragment(&name, &known));
             return None;
         };
         self.fragments.used[index] = true;

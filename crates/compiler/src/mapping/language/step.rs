@@ -173,6 +173,7 @@ impl RowDecl {
             return None;
         };
         let outcome = reader.text(outcome)?;
+        let mut read = Vec::with_capacity(cells.len());
         for cell in cells {
             reader.warn_of_quotes(
                 cell,
@@ -183,9 +184,12 @@ impl RowDecl {
                 && let Some(near) = suggest(word, &["absent"])
             {
                 reader.findings.push(faults::nearly_otherwise(word, near, *span));
+                read.push(CellDecl::Absent(*span));
+            } else {
+                read.push(self::cell(cell));
             }
         }
-        Some(RowDecl { cells: cells.iter().map(cell).collect(), outcome, span: node.span })
+        Some(RowDecl { cells: read, outcome, span: node.span })
     }
 }
 
