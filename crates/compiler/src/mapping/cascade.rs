@@ -450,6 +450,10 @@ impl<'f> RootCause<'f> {
                 || (self.is_unread
                     && (name == self.place.head || suggest(name, [self.place.head]).is_some()));
         }
+        // A cell with a misspelt word is read as that word, which its column may never hold.
+        if finding.code == Code::CellValue && self.finding.code == Code::FillForm {
+            return finding.span == self.span;
+        }
         // The types of a response that the contract does not define are unknown.
         let is_of_answer = same_block && self.finding.code == Code::UnknownStatus;
         OF_VALUES.contains(&finding.code)
