@@ -248,6 +248,7 @@ impl RunningApp {
             .memory(memory.clone())
             .forwarding(assemble::forwarding(&config))
             .count_usage()
+            .sample_requests(assemble::bytes(config.admin.recent_requests_bytes))
             // Sockets are passed on by a predecessor, which may still serve from this store. Without
             // them, a second gateway on one SQLite file is a mistake to report at once.
             .predecessor_wait(if inherited.were_any() { config.limits.store_wait } else { Duration::ZERO });
@@ -297,7 +298,7 @@ impl RunningApp {
             board: Arc::clone(&board),
             drain: drain_clients.clone(),
             reload: Arc::clone(&reload),
-            tap: stack.tap.clone(),
+            tap: stack.recording.tap.clone(),
             unknown: stack.migration.unknown.clone(),
             usage: stack.migration.usage.clone(),
             retirement: stack.migration.retirement.clone(),

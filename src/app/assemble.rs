@@ -32,7 +32,7 @@ use switchback_plan::{Effect, EventRoute, Pack, PerSide, Route, SideId};
 use tokio::sync::{Notify, Semaphore};
 
 /// Converts a size. Sizes beyond the address space count as unlimited.
-fn bytes(size: u64) -> usize {
+pub(super) fn bytes(size: u64) -> usize {
     usize::try_from(size).unwrap_or(usize::MAX)
 }
 

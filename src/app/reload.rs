@@ -274,6 +274,8 @@ impl Reloader {
         }
         let certificates =
             show_certificates(&config, self.certificate.as_ref(), &shared.board.load().certificates);
+        let recent_bytes = assemble::bytes(config.admin.recent_requests_bytes);
+        stack.recording.recent.set_bytes_max(recent_bytes);
         shared.admin.set_access(&admin_access(&config), admin_hosts(&config));
         if before.log != config.log && !log::refilter(&config.log) {
             tracing::warn!("the log goes on being filtered as before: its filter is not ours");

@@ -217,6 +217,7 @@ fn admin(raw: &RawAdmin, findings: &mut Findings) -> AdminConfig {
         session: raw.session.0,
         session_max: raw.session_max.0,
         hosts: raw.hosts.iter().map(|host| host.to_ascii_lowercase()).collect(),
+        recent_requests_bytes: raw.recent_requests.0,
     }
 }
 

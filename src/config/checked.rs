@@ -140,6 +140,8 @@ pub struct AdminConfig {
     pub session_max: Duration,
     /// Permitted host names in addition to IP addresses and `localhost`, in lower case.
     pub hosts: Vec<String>,
+    /// Limit of the sample of recent requests; 0 disables it.
+    pub recent_requests_bytes: u64,
 }
 
 /// A path prefix at which clients speak one side.

@@ -126,6 +126,9 @@ section! {
         /// Host names, in addition to IP addresses and `localhost`, under which browsers may reach
         /// the port. Other names are rejected, which prevents DNS rebinding.
         hosts: Vec<String> = Vec::new(),
+        /// Memory for a sample of recent requests, which the admin site lists: masked like a
+        /// capture, about ten successful and ten failed requests per second. `0` disables it.
+        recent_requests: ByteSize = ByteSize(4 << 20),
     }
 }
 

@@ -25,6 +25,7 @@ pub mod memory;
 pub mod outcome;
 mod permit;
 pub mod proxy;
+pub mod recent;
 pub mod resident;
 pub mod retire;
 pub mod secret;

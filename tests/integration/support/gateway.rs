@@ -8,7 +8,6 @@ use arc_swap::ArcSwap;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use switchback_engine::translate::Settings;
-use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::calls::retry::Budget;
@@ -18,7 +17,7 @@ use switchback_gateway::proxy::limits::Limits;
 use switchback_gateway::proxy::origin::CallOrigin;
 use switchback_gateway::proxy::program::{Front, Program, UnknownClientPolicy};
 use switchback_gateway::proxy::side_upstreams::SideUpstreams;
-use switchback_gateway::proxy::stack::{self, MigrationParts, StackParts};
+use switchback_gateway::proxy::stack::{self, MigrationParts, RecordingParts, StackParts};
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::proxy::upstream;
 use switchback_gateway::proxy::{Request, Response};
@@ -161,7 +160,7 @@ impl Gateway {
             store,
             clock: Clock::machine(),
             detached: detached.clone(),
-            tap: Tap::default(),
+            recording: RecordingParts::default(),
         };
         let listener = Listener::bind("127.0.0.1:0".parse().unwrap(), setup.tls).unwrap();
         let address = listener.address().unwrap();

@@ -11,9 +11,10 @@ use crate::proxy::forwarding::Forwarding;
 use crate::proxy::headers::Pseudonym;
 use crate::proxy::limits::Limits;
 use crate::proxy::program::Program;
-use crate::proxy::stack::{MigrationParts, StackParts};
+use crate::proxy::stack::{MigrationParts, RecordingParts, StackParts};
 use crate::proxy::unknown_calls::UnknownCalls;
 use crate::proxy::upstream::UpstreamError;
+use crate::recent::RecentRequests;
 use crate::retire::{Retirement, Usage};
 use crate::secret::Secret;
 use crate::shadow::{Shadow, ShadowStartError, Workers};
@@ -86,6 +87,7 @@ pub struct GatewayBuilder {
     memory: Option<Memory>,
     forwarding: Forwarding,
     counts_usage: bool,
+    recent_bytes_max: usize,
     predecessor_wait: Duration,
 }
 
@@ -272,6 +274,13 @@ impl GatewayBuilder {
         self
     }
 
+    /// Samples recent requests in memory, up to this number of bytes. The default is not to.
+    #[must_use]
+    pub fn sample_requests(mut self, bytes_max: usize) -> GatewayBuilder {
+        self.recent_bytes_max = bytes_max;
+        self
+    }
+
     /// Sets how long to wait for another gateway that still serves from the same SQLite file: with
     /// socket activation the two overlap. The default is not to wait.
     #[must_use]
@@ -352,7 +361,10 @@ impl GatewayBuilder {
             forwarding: self.forwarding,
             retries: Budget::default(),
             detached: TaskTracker::new(),
-            tap: Tap::default(),
+            recording: RecordingParts {
+                tap: Tap::default(),
+                recent: RecentRequests::new(self.recent_bytes_max, clock.clone()),
+            },
             migration: MigrationParts {
                 shadow,
                 unknown: UnknownCalls::new(clock.clone()),

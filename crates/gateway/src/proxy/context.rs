@@ -163,9 +163,9 @@ impl RequestContext {
         outcome
     }
 
-    /// Returns the time since arrival without the time spent waiting. `None` if no call was made.
-    pub(crate) fn own_time(&self) -> Option<Duration> {
-        (self.record.calls() > 0).then(|| self.arrived.elapsed().saturating_sub(self.record.awaited()))
+    /// Returns `since_arrival` without the time spent waiting. `None` if no call was made.
+    pub(crate) fn own_time(&self, since_arrival: Duration) -> Option<Duration> {
+        (self.record.calls() > 0).then(|| since_arrival.saturating_sub(self.record.awaited()))
     }
 
     /// Returns the wall time when a plan for the request first read it, in milliseconds since 1970.

@@ -9,10 +9,11 @@ use crate::error::GatewayError;
 use crate::outcome::Outcome;
 use crate::retire::Notice;
 use crate::token::Client;
+use http::Method;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
-use switchback_plan::RouteId;
+use std::time::{Duration, Instant};
+use switchback_plan::{RouteId, SideId};
 
 /// The error that `rescue` answered.
 pub(crate) struct RescuedError {
@@ -22,6 +23,23 @@ pub(crate) struct RescuedError {
     /// For the log only.
     pub detail: String,
 }
+
+/// A call to an upstream, as the sample of recent requests needs it.
+pub(crate) struct CallTrace {
+    /// The side that a plan called; `None` if the request was forwarded.
+    pub side: Option<SideId>,
+    pub method: Method,
+    /// Path and query below the upstream's base, without an account prefix.
+    pub target: String,
+    /// The first attempt and the end of the last one; `None` if the call was never sent.
+    pub times: Option<(Instant, Instant)>,
+    pub attempts: u32,
+    /// The status, or the kind of the error.
+    pub outcome: Result<u16, &'static str>,
+}
+
+/// Maximum number of traced calls of one request.
+const TRACES_MAX: usize = 32;
 
 /// Facts about a request, as far as it got.
 #[derive(Default)]
@@ -37,6 +55,8 @@ pub(crate) struct Facts {
     pub notice: Option<Notice>,
     /// The recording of the request, while a capture is open.
     pub recording: Option<Arc<Recording>>,
+    /// The calls that have ended, while requests are sampled.
+    pub calls: Vec<CallTrace>,
     pub error: Option<RescuedError>,
     /// The upstream error behind a response that is not an error. For the log only.
     pub cause: Option<String>,
@@ -49,6 +69,7 @@ pub(crate) struct RequestRecord {
     is_forwarded: AtomicBool,
     is_unanswered: AtomicBool,
     has_left: AtomicBool,
+    is_traced: AtomicBool,
     calls: AtomicU32,
     /// Total time in microseconds that calls waited for response heads.
     waited: AtomicU64,
@@ -61,6 +82,20 @@ impl Facts {
     /// Records the error that is answered.
     pub(crate) fn set_error(&mut self, error: &GatewayError, outcome: Outcome) {
         self.error = Some(RescuedError { kind: error.kind().name(), outcome, detail: error.detail() });
+    }
+}
+
+impl Facts {
+    /// Records a call that has ended, up to [`TRACES_MAX`].
+    pub(crate) fn add_call(&mut self, call: CallTrace) {
+        if self.calls.len() >= TRACES_MAX {
+            return;
+        }
+        if self.calls.is_empty() {
+            // Most requests make one call; `push` would make room for four.
+            self.calls.reserve_exact(1);
+        }
+        self.calls.push(call);
     }
 }
 
@@ -95,6 +130,15 @@ impl RequestRecord {
         self.has_left.load(Relaxed)
     }
 
+    /// Makes calls leave a trace, for the sample of recent requests.
+    pub(crate) fn set_traced(&self) {
+        self.is_traced.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_traced(&self) -> bool {
+        self.is_traced.load(Relaxed)
+    }
+
     /// Counts a call to an upstream.
     pub(crate) fn count_call(&self) {
         self.calls.fetch_add(1, Relaxed);
@@ -119,9 +163,14 @@ impl RequestRecord {
         add(&self.paused, time);
     }
 
+    /// Returns the total time of waiting for bodies and of pauses, before the response head.
+    pub(crate) fn pauses(&self) -> Duration {
+        Duration::from_micros(self.paused.load(Relaxed))
+    }
+
     /// Returns the total time spent waiting before the response head.
     pub(crate) fn awaited(&self) -> Duration {
-        self.upstream_wait() + Duration::from_micros(self.paused.load(Relaxed))
+        self.upstream_wait() + self.pauses()
     }
 }
 

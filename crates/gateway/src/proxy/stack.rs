@@ -33,6 +33,7 @@ use crate::clock::Clock;
 use crate::error::GatewayError;
 use crate::heavy::Heavy;
 use crate::memory::Memory;
+use crate::recent::RecentRequests;
 use crate::retire::{Retirement, Usage};
 use crate::server::RequestService;
 use crate::shadow::Shadow;
@@ -68,10 +69,19 @@ pub struct StackParts {
     /// Requests with effects that continue after their client disconnected. A shutdown waits for
     /// them.
     pub detached: TaskTracker,
-    /// Opens captures of traffic.
-    pub tap: Tap,
+    /// The parts that record requests.
+    pub recording: RecordingParts,
     /// The parts that compare the sides and retire the old one.
     pub migration: MigrationParts,
+}
+
+/// The parts of the stack that record requests for operators.
+#[derive(Clone, Debug, Default)]
+pub struct RecordingParts {
+    /// Opens captures of traffic.
+    pub tap: Tap,
+    /// A sample of the recent requests.
+    pub recent: RecentRequests,
 }
 
 /// The parts of the stack that compare the sides and retire the old one.
@@ -129,10 +139,10 @@ where
         .layer(layer(identify))
         // Outside of every layer that changes a response, so that a capture records the response as
         // the client received it.
-        .layer(layer(RecordLayer { tap: parts.tap.clone() }))
+        .layer(layer(RecordLayer { tap: parts.recording.tap.clone() }))
         // Outside of every layer that rejects requests, so that each request is reported, with the
         // status that the client received.
-        .layer(layer(ReportLayer::new(parts.migration.usage.clone())))
+        .layer(layer(ReportLayer::new(parts.migration.usage.clone(), parts.recording.recent.clone())))
         // Above rescue, so that error responses include the announcements of their front.
         .layer(layer(Announce))
         // Layers below return errors; this one converts them, so layers above see only responses.

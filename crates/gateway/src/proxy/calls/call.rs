@@ -11,6 +11,7 @@ use crate::token::{Client, FixedToken};
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method};
 use std::sync::Arc;
+use std::time::Instant;
 use switchback_plan::SideId;
 
 /// A layer below composition, which sends calls through the layer that it wraps.
@@ -50,11 +51,13 @@ pub(crate) struct Delivery {
     pub is_alone: bool,
     /// Number of times that the call was sent.
     pub sent: u32,
+    /// The start of the first attempt and the end of the last one.
+    pub times: Option<(Instant, Instant)>,
 }
 
 impl Delivery {
     pub(crate) fn new(interim: InterimHandling, is_repeatable: bool) -> Delivery {
-        Delivery { interim, is_repeatable, is_alone: false, sent: 0 }
+        Delivery { interim, is_repeatable, is_alone: false, sent: 0, times: None }
     }
 }
 

@@ -1,11 +1,13 @@
-//! Records calls for a capture. The layer is above the credential layer, so recorded calls contain
-//! no credential. While no capture is open, it costs one read of the facts.
+//! Records calls for a capture, and their times for the sample of recent requests. The layer is
+//! above the credential layer, so recorded calls contain no credential. While no capture is open,
+//! the recording costs one read of the facts.
 
 use super::call::{Call, Caller, Payload};
 use crate::body::Copier;
 use crate::capture::{CallRecord, Recording};
 use crate::error::GatewayError;
 use crate::proxy::Response;
+use crate::proxy::record::CallTrace;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -22,6 +24,9 @@ impl<C: Caller> Caller for RecordCall<C> {
             (recording, number)
         });
         let outcome = self.inner.call(call).await;
+        if call.context.record.is_traced() {
+            trace(call, &outcome);
+        }
         match numbered {
             Some((recording, number)) => outcome.map(|response| record_response(recording, number, response)),
             None => outcome,
@@ -33,6 +38,24 @@ impl<C: Caller> Caller for RecordCall<C> {
 /// side.
 fn is_translated(call: &Call) -> bool {
     call.side.is_some()
+}
+
+/// Adds an ended call to the facts. Moves its target there, which no layer above reads.
+fn trace(call: &mut Call, outcome: &Result<Response, GatewayError>) {
+    let mut target = std::mem::take(&mut call.target);
+    target.drain(..call.scope_bytes);
+    let trace = CallTrace {
+        side: call.side,
+        method: call.method.clone(),
+        target,
+        times: call.delivery.times,
+        attempts: call.delivery.sent,
+        outcome: match outcome {
+            Ok(response) => Ok(response.status().as_u16()),
+            Err(error) => Err(error.kind().name()),
+        },
+    };
+    call.context.facts().add_call(trace);
 }
 
 fn record(call: &Call) -> CallRecord {

@@ -73,7 +73,10 @@ impl Caller for Send {
         };
         // The client does not wait for shadow calls.
         if upstream.role() == CallOrigin::Client {
-            call.context.record.add_waited(started.elapsed());
+            let waited = started.elapsed();
+            call.context.record.add_waited(waited);
+            let first = call.delivery.times.map_or(started, |(first, _)| first);
+            call.delivery.times = Some((first, started + waited));
         }
         span::end(span, outcome)
     }

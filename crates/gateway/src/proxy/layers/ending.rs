@@ -93,6 +93,8 @@ pub(super) struct EndedRequest<'c> {
     /// Set for tunnels and event streams. Their duration depends on when a peer disconnects, so it
     /// is not measured.
     pub is_open_ended: bool,
+    /// Time from arrival to the response head; `None` without one.
+    pub head: Option<Duration>,
     /// Time spent in the gateway until the response head, without waiting for peers.
     pub own_time: Option<Duration>,
 }

@@ -15,6 +15,7 @@ pub(crate) mod request_id;
 pub(crate) mod rescue;
 pub(crate) mod retire;
 pub(crate) mod route;
+mod sample;
 pub(crate) mod timeout;
 mod trace;
 pub(crate) mod validate;

@@ -1,14 +1,15 @@
 //! Reports each request when its response has ended or its client has disconnected: to the metrics
-//! and usage counters, in the access log, and as a span. The layer sits outside `rescue`, so error
+//! and usage counters, in the access log, as a span, and to the sample of recent requests. The layer sits outside `rescue`, so error
 //! responses are reported with the status that the client received.
 
 use super::ending::{EndedRequest, ResponseEnd};
 use super::middleware::{Before, Middleware};
-use super::{access_log, count, trace};
+use super::{access_log, count, sample, trace};
 use crate::body::{BodyEnd, BodyWatcher};
 use crate::error::GatewayError;
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
+use crate::recent::RecentRequests;
 use crate::retire::Usage;
 use crate::telemetry::metrics::requests_in_flight;
 use bytes::Bytes;
@@ -23,12 +24,19 @@ use std::time::Duration;
 #[derive(Clone)]
 pub(crate) struct ReportLayer {
     in_flight: Gauge,
+    reporters: Reporters,
+}
+
+/// The receivers of reports, other than logs and metrics.
+#[derive(Clone)]
+struct Reporters {
     usage: Usage,
+    recent: RecentRequests,
 }
 
 impl ReportLayer {
-    pub(crate) fn new(usage: Usage) -> ReportLayer {
-        ReportLayer { in_flight: requests_in_flight(), usage }
+    pub(crate) fn new(usage: Usage, recent: RecentRequests) -> ReportLayer {
+        ReportLayer { in_flight: requests_in_flight(), reporters: Reporters { usage, recent } }
     }
 }
 
@@ -39,12 +47,16 @@ impl Middleware<Request> for ReportLayer {
 
     fn before(&self, request: Request) -> Before<Self, Request> {
         self.in_flight.increment(1.0);
+        if self.reporters.recent.is_on() {
+            request.context.record.set_traced();
+        }
         let report = PendingReport {
             context: Arc::clone(&request.context),
             in_flight: self.in_flight.clone(),
-            usage: self.usage.clone(),
+            reporters: self.reporters.clone(),
             ending: ResponseEnd::default(),
             is_open_ended: false,
+            head: None,
             own_time: None,
             body_bytes: 0,
         };
@@ -56,7 +68,9 @@ impl Middleware<Request> for ReportLayer {
         // Tunnels and event streams last as long as the client wants; their duration is no measure
         // of the gateway.
         report.is_open_ended = is_open_ended(response);
-        report.own_time = report.context.own_time().filter(|_| !report.is_open_ended);
+        let head = report.context.arrived.elapsed();
+        report.head = Some(head);
+        report.own_time = report.context.own_time(head).filter(|_| !report.is_open_ended);
         response.body_mut().watch(Box::new(report));
     }
 }
@@ -66,9 +80,11 @@ impl Middleware<Request> for ReportLayer {
 pub(crate) struct PendingReport {
     context: Arc<RequestContext>,
     in_flight: Gauge,
-    usage: Usage,
+    reporters: Reporters,
     ending: ResponseEnd,
     is_open_ended: bool,
+    /// Time from arrival to the head of the response.
+    head: Option<Duration>,
     own_time: Option<Duration>,
     body_bytes: u64,
 }
@@ -107,10 +123,12 @@ impl Drop for PendingReport {
             body_bytes: self.body_bytes,
             took: self.context.arrived.elapsed(),
             is_open_ended: self.is_open_ended,
+            head: self.head,
             own_time: self.own_time,
         };
-        count::count(&ended, &self.usage);
+        count::count(&ended, &self.reporters.usage);
         access_log::write(&ended);
         trace::record(&ended);
+        sample::record(&ended, &self.reporters.recent);
     }
 }
