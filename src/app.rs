@@ -299,6 +299,7 @@ impl RunningApp {
             drain: drain_clients.clone(),
             reload: Arc::clone(&reload),
             tap: stack.recording.tap.clone(),
+            requests: admin::RequestsView::new(stack.recording.recent.clone()),
             unknown: stack.migration.unknown.clone(),
             usage: stack.migration.usage.clone(),
             retirement: stack.migration.retirement.clone(),

@@ -10,4 +10,5 @@ pub mod lsp;
 pub(crate) mod operate;
 pub mod playground;
 pub mod replay;
+pub(crate) mod requests;
 pub(crate) mod studio;

@@ -20,6 +20,7 @@ mod guard;
 mod health;
 mod phases;
 mod playground;
+mod requests;
 mod retire;
 mod session;
 mod status;
@@ -35,6 +36,7 @@ pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, St
 
 use crate::operate::{self, person};
 use crate::playground::PlaygroundSession;
+pub use crate::requests::RequestsView;
 use answer::Answer;
 use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, Request, StatusCode};
@@ -69,6 +71,8 @@ pub struct AdminParts {
     pub program: CurrentProgram,
     /// Opens captures of traffic.
     pub tap: Tap,
+    /// The sample of recent requests.
+    pub requests: RequestsView,
     /// Calls to unknown operations and by unknown clients.
     pub unknown: UnknownCalls,
     /// Counted calls by client and operation.
@@ -186,6 +190,8 @@ pub(crate) async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> An
         ("GET", ["api", "pack"]) => api::pack(parts),
         ("GET", ["api", "operations"]) => api::operations(parts),
         ("GET", ["api", "unknown"]) => api::unknown(parts),
+        ("GET", ["api", "requests"]) => requests::list(parts, query),
+        ("GET", ["api", "requests", id]) => requests::one(parts, id),
         ("POST", ["api", "playground"]) => playground::run(parts, request).await,
         ("GET", ["api", "playground", "examples"]) => playground::examples(parts).await,
         ("GET", ["api", "playground", "files"]) => playground::files(parts),

@@ -7,7 +7,7 @@ use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::admin::{AdminParts, Board, PackStatus, SessionPolicy, Status};
+use switchback::admin::{AdminParts, Board, PackStatus, RequestsView, SessionPolicy, Status};
 use switchback::app::{Admin, builtin};
 use switchback::playground::{PlaygroundSession, ServedPack as Tried};
 use switchback_compiler::mapping;
@@ -15,6 +15,7 @@ use switchback_gateway::capture::Tap;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::proxy::program::Program;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
+use switchback_gateway::recent::RecentRequests;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Listener};
@@ -97,6 +98,7 @@ impl Port {
             reload: Arc::clone(&reload),
             program: Arc::new(ArcSwap::from_pointee(program())),
             tap: Tap::default(),
+            requests: RequestsView::new(RecentRequests::default()),
             unknown: UnknownCalls::new(Clock::machine()),
             clock,
             store,

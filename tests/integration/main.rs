@@ -70,6 +70,7 @@ mod playground;
 mod program;
 mod readings;
 mod readme;
+mod recent_requests;
 mod reference;
 mod reload_everything;
 mod reload_pack;
