@@ -13,6 +13,7 @@ use maud::{DOCTYPE, Markup, html};
 pub(crate) enum Tab {
     Overview,
     Operations,
+    Requests,
     Differences,
     Playground,
     Clients,
@@ -21,9 +22,10 @@ pub(crate) enum Tab {
 }
 
 /// The path, the name and the icon path (on a 16 × 16 grid) of each entry.
-const TABS: [(Tab, &str, &str, &str); 7] = [
+const TABS: [(Tab, &str, &str, &str); 8] = [
     (Tab::Overview, "/", "Overview", "M2 9h3l2-5 3 9 2-4h2"),
     (Tab::Operations, "/operations", "Operations", "M2 4h12M2 8h12M2 12h7"),
+    (Tab::Requests, "/requests", "Requests", "M2 3h5M5 8h7M9 13h5"),
     (Tab::Differences, "/differences", "Differences", "M5 2v12M11 2v12M2 6h6M8 10h6"),
     (Tab::Playground, "/playground", "Playground", "M4 3l8 5-8 5z"),
     (Tab::Clients, "/clients", "Clients", "M8 8a3 3 0 100-6 3 3 0 000 6zM2.5 14c.5-3 2.7-4 5.5-4s5 1 5.5 4"),
@@ -43,6 +45,10 @@ impl Tab {
             Tab::Operations => (
                 "Evidence, transitions and gate values are the last known ones, or missing, and phases cannot be changed",
                 "traffic and phases are of now",
+            ),
+            Tab::Requests => (
+                "Requests of other replicas are the last known ones, or missing",
+                "requests of this replica are of now",
             ),
             Tab::Differences => (
                 "Records of the dual run are the last known ones, or missing",

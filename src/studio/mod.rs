@@ -26,6 +26,7 @@ mod overview;
 mod pack;
 mod playground;
 mod replicas;
+mod requests;
 mod route;
 mod seen;
 mod signin;
@@ -368,6 +369,7 @@ impl Studio {
             ["clients", rest @ ..] => clients::look(&visit, rest).await,
             ["differences", rest @ ..] => differences::look(&visit, rest).await,
             ["playground", rest @ ..] => playground::look(&visit, rest).await,
+            ["requests", rest @ ..] => requests::look(&visit, rest),
             _ => visit.not_found(),
         }
     }

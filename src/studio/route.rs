@@ -272,7 +272,7 @@ fn location(of: &Location) -> String {
 }
 
 /// Renders a link to the responsible mapping line.
-fn place(origin: &Origin) -> Markup {
+pub(super) fn place(origin: &Origin) -> Markup {
     let (file, line) = (&origin.file, origin.line);
     html! { " " a.place href={ "/pack?show=files&file=" (percent_encode(file)) "&line=" (line) "#L" (line) } { (file) ":" (line) } }
 }

@@ -42,7 +42,7 @@ pub(super) async fn one(visit: &PageContext<'_>, name: &str, told: Option<Markup
             }
         }
         section.panel #calls aria-labelledby="calls-title" {
-            header { h2 #calls-title { "Current calls" } a.aside href={ "/clients?show=after-sunset&q=" (percent_encode(name)) } { "Losses after the sunset" } }
+            header { h2 #calls-title { "Current calls" } a.aside href={ "/clients?show=after-sunset&q=" (percent_encode(name)) } { "Losses after the sunset" } a href={ "/requests?client=" (percent_encode(name)) } { "Recent requests" } }
             @if usage.value.is_none() { (unread()) } @else { (calls(visit, name, called)) }
         }
         (brownouts(visit, Some(name)))

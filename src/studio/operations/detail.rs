@@ -73,7 +73,7 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
                 }
             }
             section.panel.w12 #callers aria-labelledby="callers-title" {
-                header { h2 #callers-title { "Callers" } span.soft { (COUNTED_SINCE) } }
+                header { h2 #callers-title { "Callers" } span.soft { (COUNTED_SINCE) } a.aside href={ "/requests?operation=" (percent_encode(&info.operation)) } { "Recent requests" } }
                 @match usage.value.as_deref() { Some(usage) => (callers(visit, &info.side, &info.operation, usage)), None => (unread()) }
             }
             section.panel.w12 #transitions aria-labelledby="transitions-title" {
