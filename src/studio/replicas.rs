@@ -1,6 +1,6 @@
 //! The replicas of a store. Each replica regularly writes a heartbeat with its counters, and reads
 //! those of the others, so that pages display totals, and replicas that disappear without leaving
-//! are reported.
+//! are reported. While a page of requests is open, they exchange their sampled requests too.
 //!
 //! Decisions to know before editing:
 //!
@@ -12,10 +12,11 @@
 
 use super::traffic::{Point, SlotCounts, TOLD_MAX, Traffic, errors_of, requests_of};
 use crate::admin::AdminParts;
+use crate::requests::{OtherSample, SampleDigest, process_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 use switchback_gateway::store::{ReplicaRow, ReplicaSlot, StoreError};
 
@@ -42,6 +43,8 @@ pub(crate) struct ReplicaStatus {
     pub(crate) seconds: f64,
     pub(crate) in_flight: f64,
     pub(crate) connections: f64,
+    /// Whether the sampled requests of all replicas are being read here.
+    pub(crate) reads_requests: bool,
 }
 
 impl ReplicaStatus {
@@ -59,6 +62,7 @@ impl ReplicaStatus {
             seconds,
             in_flight: totals.requests_in_flight.max(0.0),
             connections: totals.connections.max(0.0),
+            reads_requests: parts.requests.has_reader(parts.clock.unix_ms()),
         }
     }
 
@@ -105,6 +109,8 @@ struct ReplicasState {
     beats: i64,
     /// Time of the last successful read.
     read_ms: i64,
+    /// Whether the store may have sampled requests of this replica.
+    has_sample: bool,
 }
 
 struct Other {
@@ -121,7 +127,7 @@ impl Replicas {
         // Random instead of the host's name: processes of one machine, and one after a restart, must
         // differ.
         let id = format!("{:016x}", RandomState::new().hash_one(started_ms));
-        Replicas { id, name: own_name(), started_ms, state: Mutex::default() }
+        Replicas { id, name: process_name(), started_ms, state: Mutex::default() }
     }
 
     pub(crate) fn name(&self) -> &str {
@@ -182,6 +188,38 @@ impl Replicas {
         }
         let numbers = heard.iter().filter_map(|(id, slots)| Some((id.as_str(), slots.last()?.number)));
         self.state().take(rows, &numbers.collect(), &self.id, parts.clock.unix_ms());
+        self.exchange_samples(parts).await
+    }
+
+    /// Writes the sampled requests of this replica while another one reads them, and reads those of
+    /// the others while they are read here.
+    async fn exchange_samples(&self, parts: &AdminParts) -> Result<(), StoreError> {
+        let now_ms = parts.clock.unix_ms();
+        let here: Vec<(String, Replica)> = {
+            let state = self.state();
+            let others = state.others.iter().map(|(id, other)| (id.clone(), other.to_replica(now_ms, true)));
+            others.filter(|(_, other)| other.presence == ReplicaPresence::Here).collect()
+        };
+        if here.iter().any(|(_, other)| other.standing.reads_requests) {
+            // Before the write, whose answer may be lost.
+            self.state().has_sample = true;
+            let sampled = serde_json::to_string(&parts.requests.digest()).expect("it serialises");
+            parts.store.put_replica_requests(&self.id, Some(&sampled)).await?;
+        } else if self.state().has_sample {
+            parts.store.put_replica_requests(&self.id, None).await?;
+            self.state().has_sample = false;
+        }
+        let mut samples = Vec::new();
+        if parts.requests.has_reader(now_ms) {
+            for (id, other) in here {
+                let Some(sampled) = parts.store.replica_requests(&id).await? else { continue };
+                // A newer version may use another format; its requests are not listed.
+                if let Ok(digest) = serde_json::from_str::<SampleDigest>(&sampled) {
+                    samples.push(OtherSample { replica: other.name, digest: Arc::new(digest) });
+                }
+            }
+        }
+        parts.requests.set_others(samples);
         Ok(())
     }
 
@@ -191,7 +229,13 @@ impl Replicas {
             return;
         }
         let untold = traffic.untold();
-        let left = self.say(parts, traffic, &untold, Some(parts.clock.unix_ms()));
+        let has_sample = self.state().has_sample;
+        let left = async {
+            if has_sample {
+                parts.store.put_replica_requests(&self.id, None).await?;
+            }
+            self.say(parts, traffic, &untold, Some(parts.clock.unix_ms())).await
+        };
         match tokio::time::timeout(FAREWELL, left).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::warn!(%error, "other replicas are not told that this one has left"),
@@ -282,14 +326,6 @@ impl Other {
         };
         Replica { name: self.row.name.clone(), presence, standing: self.standing.clone() }
     }
-}
-
-/// Returns the display name of this process: host name (in Kubernetes, the pod) and process id.
-fn own_name() -> String {
-    let host =
-        std::env::var("HOSTNAME").ok().or_else(|| std::fs::read_to_string("/proc/sys/kernel/hostname").ok());
-    let host = host.map(|host| host.trim().to_owned()).filter(|host| !host.is_empty());
-    format!("{}, process {}", host.unwrap_or_else(|| "an unnamed machine".to_owned()), std::process::id())
 }
 
 #[cfg(test)]

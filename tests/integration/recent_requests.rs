@@ -1,10 +1,13 @@
 //! The sample of recent requests through the real program: requests of clients appear in the admin
 //! API with their calls and times, without secrets, within bounds, and of all replicas.
 
-use crate::support::dual::{ADMIN_TOKEN, Running, Upstreams, administrator, ask, eventually, started};
-use crate::support::raw::{Client, exchange};
+use crate::support::dual::{ADMIN_TOKEN, Dual, Running, Upstreams, administrator, ask, eventually, started};
+use crate::support::postgres;
+use crate::support::raw::{Answer, Client, exchange};
+use crate::support::studio::page;
 use serde_json::{Value, json};
 use std::fs;
+use switchback_gateway::store::seal::SealingKey;
 use switchback_sandbox::{Options, Sandbox};
 
 /// Planted where clients carelessly put credentials; must be nowhere in a sample.
@@ -172,4 +175,42 @@ async fn many_successes_are_sampled_and_a_failure_among_them_is_there() {
     assert_eq!(gateway.admin("POST /api/reload", &json!({})).await.0, 202);
     listed(&gateway, "", |list| list["matching"] == 0).await;
     assert_eq!(ask(&gateway, &service, "GET /v2/chats/7", "").await.status, 200);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_of_all_replicas_are_listed_while_they_are_read() {
+    let Some(database) = postgres::database() else { return };
+    let service = sandbox().await;
+    let one = Dual::sealed_with(SealingKey::generate(), &database);
+    let other = one.beside();
+    for dual in [&one, &other] {
+        dual.configure(&service, Upstreams::of(&service), &["administrator"], TRANSLATED);
+    }
+    let (first, second) = (one.started().await, other.started().await);
+    let ours = ask(&first, &service, "GET /v2/chats/7", "").await;
+    let theirs = ask(&second, &service, "GET /v2/chats/999999", "").await;
+    let list = listed(&first, "", |list| list["matching"] == 2).await;
+    let replicas = list["replicas"].as_array().expect("they are listed");
+    assert_eq!(replicas.len(), 2, "{list}");
+    for replica in replicas {
+        assert_eq!((&replica["sampled"], &replica["requests"]), (&json!(1), &json!(1)), "{replica}");
+    }
+    let samples = list["samples"].as_array().expect("they are listed");
+    let found = |answer: &Answer| samples.iter().find(|sample| sample["id"] == answer.value("x-request-id"));
+    let (own, others) = (found(&ours).expect("its own"), found(&theirs).expect("of the other one"));
+    assert_eq!(own["replica"], replicas[0]["replica"]);
+    assert_eq!((&others["replica"], &others["status"]), (&replicas[1]["replica"], &json!(404)));
+    let path = format!("/requests/{}", theirs.value("x-request-id"));
+    let page = page(&first, &path).await;
+    assert!(page.contains("/chats/{id}") && page.contains("404"), "{page}");
+
+    // A replica that leaves takes its requests with it.
+    second.stop().await;
+    listed(&first, "", |list| list["matching"] == 1).await;
+    let store = one.opened_store().await;
+    for replica in store.replicas().await.expect("the replicas") {
+        let is_left = replica.left_ms.is_some();
+        let sampled = store.replica_requests(&replica.id).await.expect("it is read");
+        assert!(!is_left || sampled.is_none(), "{sampled:?}");
+    }
 }

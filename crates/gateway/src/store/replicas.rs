@@ -76,6 +76,8 @@ impl Store {
             if tx.run(forgotten, args![forget_ms, row.id.as_str()]).await? > 0 {
                 let orphaned = "DELETE FROM replica_traffic WHERE replica NOT IN (SELECT id FROM replicas)";
                 tx.run(orphaned, &[]).await?;
+                let orphaned = "DELETE FROM replica_requests WHERE replica NOT IN (SELECT id FROM replicas)";
+                tx.run(orphaned, &[]).await?;
             }
         }
         tx.commit().await
@@ -89,6 +91,36 @@ impl Store {
     pub async fn replicas(&self) -> Result<Vec<ReplicaRow>, StoreError> {
         let sql = "SELECT id, name, beats, seen_ms, left_ms, standing FROM replicas ORDER BY name, id";
         self.db.rows(sql, &[]).await?.iter().map(replica).collect()
+    }
+
+    /// Replaces the sampled requests of a gateway, as JSON. `None` deletes them.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
+    pub async fn put_replica_requests(&self, id: &str, sampled: Option<&str>) -> Result<(), StoreError> {
+        let mut tx = self.db.begin().await?;
+        match sampled {
+            Some(sampled) => {
+                let sql = "INSERT INTO replica_requests (replica, sampled) VALUES ($1, $2) \
+                           ON CONFLICT (replica) DO UPDATE SET sampled = excluded.sampled";
+                tx.run(sql, args![id, sampled]).await?;
+            }
+            None => {
+                tx.run("DELETE FROM replica_requests WHERE replica = $1", args![id]).await?;
+            }
+        }
+        tx.commit().await
+    }
+
+    /// Returns the sampled requests of a gateway, if it has stored any.
+    ///
+    /// # Errors
+    ///
+    /// The database does not answer or fails.
+    pub async fn replica_requests(&self, id: &str) -> Result<Option<String>, StoreError> {
+        let sql = "SELECT sampled FROM replica_requests WHERE replica = $1";
+        self.db.rows(sql, args![id]).await?.first().map(|row| row.text("sampled")).transpose()
     }
 
     /// Returns the slots of a gateway after a slot number.
@@ -156,5 +188,20 @@ mod tests {
         assert_eq!(store.replicas().await.expect("replicas"), [row("b", 2, 600)], "the other is forgotten");
         assert_eq!(store.replica_slots("a", 0).await.expect("slots"), []);
         assert_eq!(store.replica_slots("b", 0).await.expect("slots"), [slot(7)]);
+    }
+
+    #[tokio::test]
+    async fn the_samples_of_a_gateway_are_one_row_that_is_replaced_and_deleted() {
+        let folder = tempfile::tempdir().expect("a folder for the store");
+        let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
+        let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
+        let store =
+            Store::open(&url, ring, Clock::paused_at(0), MissingStore::Create).await.expect("it opens");
+        for sampled in [Some("[1]"), Some("[2]"), None] {
+            store.put_replica_requests("a", sampled).await.expect("it is written");
+            let read = store.replica_requests("a").await.expect("it is read");
+            assert_eq!(read.as_deref(), sampled);
+            assert_eq!(store.replica_requests("b").await.expect("it is read"), None);
+        }
     }
 }

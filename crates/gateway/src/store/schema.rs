@@ -35,6 +35,7 @@ migrations! {
     "0016_evidence_of_settled_answers"
     "0017_outcomes_of_usage"
     "0019_history"
+    "0021_replica_requests"
 }
 
 /// Returns the migrations for SQLite.
