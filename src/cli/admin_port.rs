@@ -1,7 +1,9 @@
 //! The address, token and HTTP client of verbs that call a running gateway's admin port.
 
 use super::stored::{SecretRef, VerbError, load_config};
-use reqwest::{Client, Url};
+use reqwest::{Client, StatusCode, Url};
+use serde::de::DeserializeOwned;
+use serde_json::Value;
 use std::path::PathBuf;
 use switchback_gateway::secret::Secret;
 
@@ -47,6 +49,43 @@ impl AdminArgs {
             }
         };
         Ok((url, token))
+    }
+
+    /// Reads JSON from a path of the API, with these query parameters.
+    ///
+    /// # Errors
+    ///
+    /// The gateway cannot be reached, or refuses the request; then with its reason.
+    pub async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> Result<T, VerbError> {
+        let (admin, token) = self.address()?;
+        let mut url = admin.join(path).map_err(|error| VerbError::Usage(format!("--admin: {error}")))?;
+        if !query.is_empty() {
+            url.query_pairs_mut().extend_pairs(query);
+        }
+        let request = http()?.get(url);
+        let request = match &token {
+            Some(token) => request.bearer_auth(token.expose()),
+            None => request,
+        };
+        let response = request.send().await;
+        let response =
+            response.map_err(|error| VerbError::Run(format!("the admin port cannot be reached: {error}")))?;
+        let status = response.status();
+        if status == StatusCode::BAD_REQUEST {
+            let refused: Value = response.json().await.unwrap_or_default();
+            return Err(VerbError::Usage(
+                refused["error"].as_str().unwrap_or("the request is refused").to_owned(),
+            ));
+        }
+        if !status.is_success() {
+            return Err(VerbError::Run(format!("the gateway answers {status}")));
+        }
+        let read = response.json().await;
+        read.map_err(|error| VerbError::Run(format!("the gateway's answer is not understood: {error}")))
     }
 }
 

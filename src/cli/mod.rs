@@ -32,6 +32,7 @@ mod pack;
 mod phase;
 mod replay;
 mod report;
+mod requests;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod schema;
@@ -100,6 +101,8 @@ enum Verb {
     Replay(replay::ReplayArgs),
     /// Report what a pack translates, changes, loses and refuses
     Report(report::ReportArgs),
+    /// List a sample of recent requests of a running gateway
+    Requests(requests::RequestsArgs),
     /// Run sandbox, gateway and studio in one process on loopback, with a migration in progress
     #[cfg(feature = "sandbox")]
     Demo(demo::DemoArgs),
@@ -146,6 +149,7 @@ pub fn main() -> ExitCode {
         Verb::Phase(args) => phase::run(args),
         Verb::Replay(args) => exit_code(replay::run(&args)),
         Verb::Report(args) => exit_code(report::run(&args)),
+        Verb::Requests(args) => requests::run(&args),
         #[cfg(feature = "sandbox")]
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => exit_code(serve::run(&args)),

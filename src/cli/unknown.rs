@@ -1,6 +1,6 @@
 //! `switchback unknown`: prints calls to unknown operations and by unknown clients.
 
-use super::admin_port::{AdminArgs, http};
+use super::admin_port::AdminArgs;
 use super::stored::{Format, VerbError, block_on, print_json};
 use serde_json::Value;
 use std::process::ExitCode;
@@ -29,23 +29,7 @@ pub fn run(args: &UnknownArgs) -> ExitCode {
 }
 
 async fn show(args: &UnknownArgs) -> Result<(), VerbError> {
-    let (admin, token) = args.port.address()?;
-    let url = admin.join("api/unknown").map_err(|error| VerbError::Usage(format!("--admin: {error}")))?;
-    let request = http()?.get(url);
-    let request = match &token {
-        Some(token) => request.bearer_auth(token.expose()),
-        None => request,
-    };
-    let response = request.send().await;
-    let response =
-        response.map_err(|error| VerbError::Run(format!("the admin port cannot be reached: {error}")))?;
-    if !response.status().is_success() {
-        return Err(VerbError::Run(format!("the gateway answers {}", response.status())));
-    }
-    let calls: Vec<Value> = response
-        .json()
-        .await
-        .map_err(|error| VerbError::Run(format!("the gateway's answer is not understood: {error}")))?;
+    let calls: Vec<Value> = args.port.get("api/unknown", &[]).await?;
     match args.format {
         Format::Json => print_json(&calls),
         Format::Text => print!("{}", text(&calls)),

@@ -267,7 +267,7 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 29] = [
+const READING: [&str; 30] = [
     "archive-status",
     "brownout-list",
     "check",
@@ -291,6 +291,7 @@ const READING: [&str; 29] = [
     "phase-transitions",
     "replay",
     "report",
+    "requests",
     "sandbox",
     "serve",
     "test",

@@ -91,7 +91,7 @@ async fn a_request_is_listed_with_its_calls_and_their_times_in_order() {
 async fn forwarded_refused_and_unknown_requests_are_found_by_filters() {
     let service = sandbox().await;
     let phases = "phases: { default: translated, 'GET /contacts': legacy }\n";
-    let (_dual, gateway) = started(&service, Upstreams::of(&service), phases).await;
+    let (dual, gateway) = started(&service, Upstreams::of(&service), phases).await;
     ask(&gateway, &service, "GET /v2/contacts", "").await;
     ask(&gateway, &service, "GET /v2/chats/999999", "").await;
     let stranger = "GET /v2/chats HTTP/1.1\r\nhost: service.test\r\n\r\n";
@@ -119,6 +119,11 @@ async fn forwarded_refused_and_unknown_requests_are_found_by_filters() {
         let (status, error) = gateway.admin(&format!("GET /api/requests{query}"), &Value::Null).await;
         assert_eq!((status, error["error"].is_string()), (400, true), "{query}: {error}");
     }
+    let admin = format!("http://{}", gateway.admin);
+    let printed = dual.cli_json(&["requests", "--admin", &admin, "--status", "404", "--limit", "5"]).await;
+    assert_eq!((&printed["matching"], &printed["samples"]), (&json!(1), &missing));
+    let (code, _, error) = dual.cli(&["requests", "--admin", &admin, "--status", "many"]).await;
+    assert!(code == Some(2) && error.contains("`404`"), "{error}");
     let open = exchange(gateway.admin, "GET /api/requests HTTP/1.1\r\nhost: localhost\r\n\r\n").await;
     assert_eq!(open.expect("an answer").status, 401, "samples need a token");
 }
