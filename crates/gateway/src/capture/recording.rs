@@ -10,17 +10,30 @@ use switchback_engine::har::{Body, Exchange, Gateway, Request, Response, Shadow}
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-/// Collects a request until its response and its shadow job have finished, and then queues the
+/// Collects a request until its response and its shadow job have finished, and then delivers the
 /// exchange. Dropping it without [`Recording::finish`] discards it: a request that was abandoned
 /// before its response cannot be replayed.
-#[derive(Debug)]
 pub(crate) struct Recording {
-    capture: Arc<OpenCapture>,
+    receiver: RecordReceiver,
     started_at: OffsetDateTime,
     started: Instant,
     /// Locked only briefly, and only by tasks of this request.
     gathered: Mutex<RecordedExchange>,
 }
+
+/// The receiver of a recorded exchange.
+enum RecordReceiver {
+    Capture(Arc<OpenCapture>),
+    /// The sample of recent requests.
+    Sample {
+        body_bytes_max: usize,
+        deliver: Option<Deliver>,
+    },
+}
+
+/// Takes a recorded exchange, unmasked. Runs where the last part of the recording ended, so it must
+/// not block.
+type Deliver = Box<dyn FnOnce(Exchange) + Send + Sync>;
 
 #[derive(Debug, Default)]
 struct RecordedExchange {
@@ -71,8 +84,17 @@ pub(crate) struct Head<'h> {
 impl Recording {
     /// Starts a recording permitted by [`super::Tap::take`].
     pub(crate) fn new(capture: Arc<OpenCapture>) -> Recording {
+        Recording::start(RecordReceiver::Capture(capture))
+    }
+
+    /// Starts a recording that is passed to `deliver`.
+    pub(crate) fn for_sample(body_bytes_max: usize, deliver: Deliver) -> Recording {
+        Recording::start(RecordReceiver::Sample { body_bytes_max, deliver: Some(deliver) })
+    }
+
+    fn start(receiver: RecordReceiver) -> Recording {
         Recording {
-            capture,
+            receiver,
             started_at: OffsetDateTime::now_utc(),
             started: Instant::now(),
             gathered: Mutex::default(),
@@ -81,7 +103,10 @@ impl Recording {
 
     /// Returns the maximum number of recorded bytes per body.
     pub(crate) fn body_bytes_max(&self) -> usize {
-        self.capture.body_bytes_max()
+        match &self.receiver {
+            RecordReceiver::Capture(capture) => capture.body_bytes_max(),
+            RecordReceiver::Sample { body_bytes_max, .. } => *body_bytes_max,
+        }
     }
 
     /// Records the complete request body.
@@ -124,10 +149,12 @@ impl Recording {
         self.lock_gathered().with_call(number, |call| call.answer = Some(copied));
     }
 
-    /// Records the end of the response. If the exchange matches the capture's filter, it is queued
-    /// when the last reference to this recording is dropped.
+    /// Records the end of the response. If the exchange matches the capture's filter, it is
+    /// delivered when the last reference to this recording is dropped.
     pub(crate) fn finish(&self, head: &Head<'_>, answer: Copied) {
-        if !self.capture.wants(head.operation, head.client) {
+        if let RecordReceiver::Capture(capture) = &self.receiver
+            && !capture.wants(head.operation, head.client)
+        {
             return;
         }
         let mut gathered = self.lock_gathered();
@@ -198,14 +225,24 @@ impl RecordedExchange {
 impl Drop for Recording {
     fn drop(&mut self) {
         let mut gathered = std::mem::take(&mut *self.lock_gathered());
-        if let Some(mut exchange) = gathered.ended.take() {
-            if let Some(known) = &mut exchange.gateway {
-                known.calls = gathered.calls.into_iter().map(|call| self.exchange_of(call)).collect();
-                (known.shadow, known.is_recalled) = (gathered.shadow, gathered.is_recalled);
-            }
-            self.capture.offer(exchange);
+        let mut exchange = gathered.ended.take();
+        if let Some(known) = exchange.as_mut().and_then(|exchange| exchange.gateway.as_mut()) {
+            known.calls = gathered.calls.into_iter().map(|call| self.exchange_of(call)).collect();
+            (known.shadow, known.is_recalled) = (gathered.shadow, gathered.is_recalled);
         }
-        self.capture.release();
+        match &mut self.receiver {
+            RecordReceiver::Capture(capture) => {
+                if let Some(exchange) = exchange {
+                    capture.offer(exchange);
+                }
+                capture.release();
+            }
+            RecordReceiver::Sample { deliver, .. } => {
+                if let Some((exchange, deliver)) = exchange.zip(deliver.take()) {
+                    deliver(exchange);
+                }
+            }
+        }
     }
 }
 

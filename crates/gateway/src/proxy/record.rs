@@ -70,6 +70,7 @@ pub(crate) struct RequestRecord {
     is_unanswered: AtomicBool,
     has_left: AtomicBool,
     is_traced: AtomicBool,
+    is_sampled: AtomicBool,
     calls: AtomicU32,
     /// Total time in microseconds that calls waited for response heads.
     waited: AtomicU64,
@@ -137,6 +138,15 @@ impl RequestRecord {
 
     pub(crate) fn is_traced(&self) -> bool {
         self.is_traced.load(Relaxed)
+    }
+
+    /// Marks that the request is sampled, whatever its end.
+    pub(crate) fn set_sampled(&self) {
+        self.is_sampled.store(true, Relaxed);
+    }
+
+    pub(crate) fn is_sampled(&self) -> bool {
+        self.is_sampled.load(Relaxed)
     }
 
     /// Counts a call to an upstream.

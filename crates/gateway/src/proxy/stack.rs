@@ -139,7 +139,10 @@ where
         .layer(layer(identify))
         // Outside of every layer that changes a response, so that a capture records the response as
         // the client received it.
-        .layer(layer(RecordLayer { tap: parts.recording.tap.clone() }))
+        .layer(layer(RecordLayer {
+            tap: parts.recording.tap.clone(),
+            recent: parts.recording.recent.clone(),
+        }))
         // Outside of every layer that rejects requests, so that each request is reported, with the
         // status that the client received.
         .layer(layer(ReportLayer::new(parts.migration.usage.clone(), parts.recording.recent.clone())))

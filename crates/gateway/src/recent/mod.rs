@@ -2,14 +2,21 @@
 //! calls and times, masked like a capture. The sample is bounded in bytes and by rates, so that
 //! its cost does not grow with the traffic. `proxy::layers::sample` fills it.
 //!
-//! Decision to know before editing: each core has a shard of its own. A request that is not
-//! sampled only counts in its shard, without a lock; the lock of a shard is taken for samples and
-//! by readers. Failed requests have a rate and a share of the bytes of their own, so that successes
-//! do not displace them.
+//! Decisions to know before editing:
+//!
+//! - Each core has a shard of its own. A request that is not sampled only counts in its shard,
+//!   without a lock; the lock of a shard is taken for samples and by readers.
+//! - Successful requests are selected on arrival, so that their messages are recorded. Failed ones
+//!   can also be selected at their end, without messages. They have a rate and a share of the bytes
+//!   of their own, so that successes do not displace them.
+//! - Messages are stored apart from the samples, in at most half of the bytes, so that the list
+//!   reaches further back than they do.
 
+mod messages;
 mod ring;
 mod sample;
 
+pub use messages::{SampleMessage, SampleMessages, SampledCall};
 pub use sample::{CallSample, RequestSample, SampleEnd, SampleTimes};
 
 use crate::clock::Clock;
@@ -45,6 +52,8 @@ struct RecentShards {
     bytes_max: AtomicUsize,
     /// Time between two samples of a kind on one core.
     interval_ms: u64,
+    /// Running recordings.
+    recordings: AtomicUsize,
     shards: Box<[SampleShard]>,
 }
 
@@ -58,6 +67,15 @@ struct SampleShard {
     /// in the lower.
     minutes: Box<[AtomicU64]>,
     ring: Mutex<Ring>,
+}
+
+/// Maximum number of running recordings. Further selected requests are sampled without messages.
+const RECORDINGS_MAX: usize = 64;
+
+/// The permission to record the messages of one selected request.
+pub(crate) struct RecordingSlot {
+    /// `None` if too many recordings are running.
+    recent: Option<RecentRequests>,
 }
 
 /// The permission to add one sample to a shard.
@@ -95,6 +113,7 @@ impl RecentRequests {
             salt: Salt::new(random()),
             bytes_max: AtomicUsize::new(bytes_max),
             interval_ms: 1_000 * shards.len() as u64 / SAMPLES_PER_SECOND,
+            recordings: AtomicUsize::new(0),
             shards,
         }))
     }
@@ -128,18 +147,57 @@ impl RecentRequests {
         self.0.salt.clone()
     }
 
-    /// Counts a request that ended at `ended`. Returns a permit if a sample of it is due.
+    /// Selects a request that arrives if a sample of a successful one is due.
     #[inline]
-    pub(crate) fn count(&self, ended: Instant, is_failure: bool) -> Option<SamplePermit<'_>> {
+    pub(crate) fn admit(&self, arrived: Instant) -> Option<RecordingSlot> {
+        if !self.is_on() {
+            return None;
+        }
+        let is_due = self.shard().take_turn(false, self.0.since_start_ms(arrived), self.0.interval_ms);
+        is_due.then(|| self.slot())
+    }
+
+    #[cold]
+    fn slot(&self) -> RecordingSlot {
+        let has_room = self.0.recordings.fetch_add(1, Relaxed) < RECORDINGS_MAX;
+        if !has_room {
+            self.0.recordings.fetch_sub(1, Relaxed);
+        }
+        RecordingSlot { recent: has_room.then(|| self.clone()) }
+    }
+
+    /// Counts a request that ended at `ended`. Returns a permit if it was selected on its arrival,
+    /// or if it failed and a sample of a failed one is due.
+    #[inline]
+    pub(crate) fn count(
+        &self,
+        ended: Instant,
+        is_failure: bool,
+        is_selected: bool,
+    ) -> Option<SamplePermit<'_>> {
         if !self.is_on() {
             return None;
         }
         let now_ms = self.0.since_start_ms(ended);
-        let shard = &self.0.shards[shard::current() % self.0.shards.len()];
+        let shard = self.shard();
         let minute = now_ms / MINUTE_MS;
         shard.count(minute);
-        let is_due = shard.take_turn(is_failure, now_ms, self.0.interval_ms);
+        let is_due = is_selected || (is_failure && shard.take_turn(true, now_ms, self.0.interval_ms));
         is_due.then_some(SamplePermit { recent: &self.0, shard, is_failure, minute })
+    }
+
+    /// Returns the messages of the request with this id. `None` if they were not recorded, or gave way
+    /// to newer ones. A request may end on another core than its messages, so all are searched.
+    pub fn messages(&self, id: &str) -> Option<Arc<SampleMessages>> {
+        self.0.shards.iter().find_map(|shard| shard.ring().messages(id))
+    }
+
+    fn shard(&self) -> &SampleShard {
+        &self.0.shards[shard::current() % self.0.shards.len()]
+    }
+
+    fn shard_bytes_max(&self) -> usize {
+        self.bytes_max() / self.0.shards.len()
     }
 
     /// Returns the samples of the last `minutes` minutes since the start, of which the current one is
@@ -209,6 +267,32 @@ impl SampleShard {
     }
 }
 
+impl RecordingSlot {
+    pub(crate) fn salt(&self) -> Salt {
+        self.recent.as_ref().map_or_else(|| Salt::new(random()), RecentRequests::salt)
+    }
+
+    /// Returns whether the messages may be recorded.
+    pub(crate) fn has_room(&self) -> bool {
+        self.recent.is_some()
+    }
+
+    /// Adds the messages of the request with this id.
+    pub(crate) fn add(&self, id: &str, messages: SampleMessages) {
+        if let Some(recent) = &self.recent {
+            recent.shard().ring().add_messages(id, Arc::new(messages), recent.shard_bytes_max());
+        }
+    }
+}
+
+impl Drop for RecordingSlot {
+    fn drop(&mut self) {
+        if let Some(recent) = &self.recent {
+            recent.0.recordings.fetch_sub(1, Relaxed);
+        }
+    }
+}
+
 impl SamplePermit<'_> {
     /// Adds the sample, in place of older ones if there is no room.
     pub(crate) fn add(self, sample: RequestSample) {
@@ -248,13 +332,19 @@ mod tests {
         let recent = RecentRequests::new(1 << 20, Clock::machine());
         let start = recent.0.started;
         for id in 0..BURST {
-            recent.count(start, false).expect("all of a burst are sampled").add(sample(id, id as i64));
+            assert!(recent.admit(start).is_some(), "all of a burst are selected");
+            recent.count(start, false, true).expect("it is selected").add(sample(id, id as i64));
         }
-        assert!(recent.count(start, false).is_none(), "successes have used up their burst");
-        assert!(recent.count(start, true).is_some(), "failures have a rate of their own");
+        assert!(recent.admit(start).is_none(), "successes have used up their burst");
+        assert!(recent.count(start, false, false).is_none());
+        assert!(recent.count(start, true, false).is_some(), "failures have a rate of their own");
         let second = 1_000 / recent.0.interval_ms;
         let later = start + Duration::from_secs(1);
-        let taken = (0..5_000).filter(|_| recent.count(later, false).is_some()).count();
+        let arrive = |_: &u64| {
+            recent.count(later, false, false);
+            recent.admit(later).is_some()
+        };
+        let taken = (0..5_000_u64).filter(arrive).count();
         assert_eq!(taken as u64, second, "then as many as a second has turns");
         let period = recent.last(5);
         assert_eq!(period.samples.len() as u64, BURST);
@@ -280,10 +370,21 @@ mod tests {
     fn a_disabled_sample_takes_nothing_and_forgets_what_it_had() {
         let recent = RecentRequests::new(1 << 20, Clock::machine());
         let now = Instant::now();
-        recent.count(now, true).expect("it is due").add(sample(1, 0));
+        recent.count(now, true, false).expect("it is due").add(sample(1, 0));
+        recent.admit(now).expect("it is due").add("1", SampleMessages::default());
+        assert!(recent.messages("1").is_some());
         recent.set_bytes_max(0);
-        assert!(recent.count(now, true).is_none());
-        assert!(recent.last(5).samples.is_empty());
-        assert!(RecentRequests::default().count(now, true).is_none());
+        assert!(recent.count(now, true, true).is_none() && recent.admit(now).is_none());
+        assert!(recent.last(5).samples.is_empty() && recent.messages("1").is_none());
+        assert!(RecentRequests::default().count(now, true, false).is_none());
+    }
+
+    #[test]
+    fn few_requests_are_recorded_at_the_same_time() {
+        let recent = RecentRequests::new(1 << 20, Clock::machine());
+        let slots: Vec<RecordingSlot> = (0..RECORDINGS_MAX).map(|_| recent.slot()).collect();
+        assert!(slots.iter().all(RecordingSlot::has_room) && !recent.slot().has_room());
+        drop(slots);
+        assert!(recent.slot().has_room());
     }
 }

@@ -129,6 +129,6 @@ impl CallSample {
     }
 }
 
-fn text_bytes(text: &String) -> usize {
+pub(super) fn text_bytes(text: &String) -> usize {
     text.capacity() + ALLOCATION_BYTES
 }

@@ -1,22 +1,26 @@
-//! Records traffic while a capture is open. The layer is near the outside of the stack, so it
-//! records what the client sees. Without a capture, the cost is one atomic load. Calls to upstreams
-//! are recorded in `calls/record.rs`.
+//! Records traffic while a capture is open, and the messages of sampled requests. The layer is near
+//! the outside of the stack, so it records what the client sees. Without a capture, the cost for a
+//! request that is not sampled is a few atomic loads. Calls to upstreams are recorded in
+//! `calls/record.rs`.
 
 use super::ending::ResponseEnd;
 use super::middleware::{Before, Middleware};
 use crate::body::Copier;
-use crate::capture::{Head, Recording, Tap};
+use crate::capture::{Head, Recording, Redaction, Tap};
 use crate::proxy::context::RequestContext;
 use crate::proxy::{Request, Response};
+use crate::recent::{RecentRequests, RecordingSlot, SampleMessages};
 use http::header;
 use std::convert::Infallible;
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use switchback_engine::har::Exchange;
 
 /// Starts and finishes the recording of a request.
 #[derive(Clone)]
 pub(crate) struct RecordLayer {
     pub tap: Tap,
+    pub recent: RecentRequests,
 }
 
 /// A recording in progress, with the context of its request.
@@ -31,10 +35,17 @@ impl Middleware<Request> for RecordLayer {
     type Fault = Infallible;
 
     fn before(&self, mut request: Request) -> Before<Self, Request> {
-        let Some(capture) = self.tap.take(fastrand::f64) else {
-            return ControlFlow::Continue((request, None));
+        let slot = self.recent.admit(request.context.arrived);
+        if slot.is_some() {
+            request.context.record.set_sampled();
+        }
+        let recording = match (self.tap.take(fastrand::f64), slot) {
+            // An open capture takes precedence: a request has one recording.
+            (Some(capture), _) => Recording::new(capture),
+            (None, Some(slot)) if slot.has_room() => sampled_recording(&request.context, slot),
+            (None, _) => return ControlFlow::Continue((request, None)),
         };
-        let recording = Arc::new(Recording::new(capture));
+        let recording = Arc::new(recording);
         let context = Arc::clone(&request.context);
         context.facts().recording = Some(Arc::clone(&recording));
         let watched = Watched { recording: Arc::clone(&recording), context };
@@ -49,6 +60,20 @@ impl Middleware<Request> for RecordLayer {
             watch(watched, response);
         }
     }
+}
+
+/// Maximum number of bytes of a sampled body. A longer one is not recorded, because a part of a
+/// JSON text cannot be masked.
+const SAMPLED_BODY_BYTES_MAX: usize = 4 << 10;
+
+#[cold]
+fn sampled_recording(context: &RequestContext, slot: RecordingSlot) -> Recording {
+    let (id, program) = (context.id, Arc::clone(&context.program));
+    let deliver = move |exchange: Exchange| {
+        let masked = Redaction::new(program.pack(), slot.salt()).redact(&exchange);
+        slot.add(&id.to_string(), SampleMessages::new(masked));
+    };
+    Recording::for_sample(SAMPLED_BODY_BYTES_MAX, Box::new(deliver))
 }
 
 fn watch(watched: Watched, response: &mut Response) {

@@ -1,6 +1,6 @@
 //! Reports each request when its response has ended or its client has disconnected: to the metrics
-//! and usage counters, in the access log, as a span, and to the sample of recent requests. The layer sits outside `rescue`, so error
-//! responses are reported with the status that the client received.
+//! and usage counters, in the access log, as a span, and to the sample of recent requests. The layer
+//! sits outside `rescue`, so error responses are reported with the status that the client received.
 
 use super::ending::{EndedRequest, ResponseEnd};
 use super::middleware::{Before, Middleware};

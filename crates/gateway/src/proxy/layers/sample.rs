@@ -20,7 +20,8 @@ pub(super) fn record(ended: &EndedRequest<'_>, recent: &RecentRequests) {
     }
     let is_answered = ending.outcome(facts).is_answered();
     let is_failure = !is_answered || ending.sent().is_none_or(|status| status >= 400);
-    if let Some(permit) = recent.count(facts.context.arrived + ended.took, is_failure) {
+    let is_sampled = facts.context.record.is_sampled();
+    if let Some(permit) = recent.count(facts.context.arrived + ended.took, is_failure, is_sampled) {
         permit.add(sample(ended, recent));
     }
 }
