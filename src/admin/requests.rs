@@ -6,7 +6,7 @@ use crate::operate::{Refusal, RefusalKind};
 use crate::requests::{FoundRequest, ReplicaShare, RequestsFilter, RequestsFilterError};
 use percent_encoding::percent_decode_str;
 use serde::Serialize;
-use switchback_gateway::recent::RequestSample;
+use switchback_gateway::recent::{RequestSample, SampleMessages};
 
 /// Listed requests by default, and at most.
 const LISTED: usize = 100;
@@ -67,10 +67,25 @@ pub(super) fn list(parts: &AdminParts, query: &str) -> Answer {
     })
 }
 
-/// Returns one sampled request.
+/// The response of `/api/requests/{id}`.
+#[derive(Serialize)]
+struct OneRequest<'f> {
+    #[serde(flatten)]
+    listed: ListedRequest<'f>,
+    /// Null if the messages were not recorded, or gave way to newer ones.
+    messages: Option<&'f SampleMessages>,
+}
+
+/// Returns one sampled request with its messages.
 pub(super) fn one(parts: &AdminParts, id: &str) -> Answer {
     match parts.requests.one(id, parts.clock.unix_ms()) {
-        Some(found) => AdminResponse::ok(&ListedRequest::new(&found)),
+        Some(found) => {
+            let messages = parts.requests.messages(id);
+            AdminResponse::ok(&OneRequest {
+                listed: ListedRequest::new(&found),
+                messages: messages.as_deref(),
+            })
+        }
         None => {
             let text = "no sampled request of the last day has this id";
             Err(Refusal::Request(RefusalKind::NotFound, text.to_owned()).into())

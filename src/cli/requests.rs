@@ -23,7 +23,7 @@ pub struct RequestsArgs {
     #[arg(long, value_name = "MINUTES")]
     minutes: Option<u64>,
 
-    /// Requests of this client only; `(none)` for those of unknown clients
+    /// Requests of this client only; `(none)` for unknown clients
     #[arg(long, value_name = "NAME")]
     client: Option<String>,
 

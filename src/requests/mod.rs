@@ -11,7 +11,7 @@ pub(crate) use filter::{MINUTES, NONE, RequestsFilter, RequestsFilterError, outc
 use serde::Serialize;
 use std::sync::atomic::{AtomicI64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use switchback_gateway::recent::{RecentRequests, RequestSample};
+use switchback_gateway::recent::{RecentRequests, RequestSample, SampleMessages};
 
 /// Time after which a reader counts as gone, and replicas no longer exchange samples.
 const READER_MS: i64 = 20_000;
@@ -112,6 +112,15 @@ impl RequestsView {
         self.find(&filter, now_ms).matching.into_iter().find(|found| found.sample.id == id)
     }
 
+    /// Returns the messages of a request. `None` if they were not recorded, or gave way to newer ones.
+    pub(crate) fn messages(&self, id: &str) -> Option<Arc<SampleMessages>> {
+        self.0.own.messages(id).or_else(|| {
+            let others = self.others();
+            let mut all = others.iter().flat_map(|other| &other.digest.messages);
+            all.find(|(known, _)| known == id).map(|(_, messages)| Arc::new(messages.clone()))
+        })
+    }
+
     /// Returns whether the sample was read lately.
     pub(crate) fn has_reader(&self, now_ms: i64) -> bool {
         now_ms.saturating_sub(self.0.read_ms.load(Relaxed)) < READER_MS
@@ -119,7 +128,7 @@ impl RequestsView {
 
     /// Returns the digest of this process's sample, for the other replicas.
     pub(crate) fn digest(&self) -> SampleDigest {
-        SampleDigest::new(MINUTES.map(|minutes| self.0.own.last(minutes)))
+        SampleDigest::new(MINUTES.map(|minutes| self.0.own.last(minutes)), |id| self.0.own.messages(id))
     }
 
     /// Replaces the samples of the other replicas.
@@ -175,6 +184,7 @@ mod tests {
         assert_eq!(found.replicas.iter().map(|share| share.sampled).collect::<Vec<_>>(), [0, 1]);
         assert_eq!((&*found.matching[0].replica, &*found.matching[0].sample.id), ("other", "new"));
         assert!(view.one("new", 0).is_some() && view.one("ne", 0).is_none());
+        assert!(view.messages("new").is_some() && view.messages("ne").is_none());
         assert!(view.has_reader(READER_MS - 1) && !view.has_reader(READER_MS));
     }
 }

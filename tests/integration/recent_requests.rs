@@ -79,8 +79,17 @@ async fn a_request_is_listed_with_its_calls_and_their_times_in_order() {
     assert!(number(&sample["head_us"]) <= number(&sample["took_us"]), "{sample}");
     assert!(number(&sample["waited_us"]) <= number(&sample["head_us"]), "{sample}");
 
-    let (status, one) = gateway.admin(&format!("GET /api/requests/{id}"), &Value::Null).await;
+    let (status, mut one) = gateway.admin(&format!("GET /api/requests/{id}"), &Value::Null).await;
+    let messages = one["messages"].take();
+    one.as_object_mut().expect("an object").remove("messages");
     assert_eq!((status, &one), (200, sample));
+    let recorded = messages["calls"].as_array().expect("the calls are recorded");
+    assert_eq!(recorded.len(), calls.len(), "{messages}");
+    assert_eq!((&recorded[0]["path"], &recorded[0]["status"]), (&calls[0]["path"], &json!(200)));
+    let body = messages["response"]["body"].as_str().expect("the response is recorded");
+    let masked: Value = serde_json::from_str(body).expect("it is JSON");
+    let sent: Value = serde_json::from_str(&answer.text()).expect("it is JSON");
+    assert_eq!(masked["id"], sent["id"], "{masked}");
     let (status, error) = gateway.admin("GET /api/requests/0123456789abcdef", &Value::Null).await;
     assert_eq!((status, error["error"].is_string()), (404, true), "{error}");
     assert!(number(&list["sampled"]) <= number(&list["requests"]), "{list}");
@@ -144,12 +153,21 @@ async fn samples_have_neither_credentials_nor_texts_of_people() {
     ];
     for line in &lines {
         let fields = format!("x-api-key: {PLANTED}\r\nx-note: Ana Lovelace\r\n");
-        gateway.ask(administrator(&service), line, &fields, "").await;
+        let body = if line.starts_with("POST") { r#"{"name":"Ana Lovelace","note":"PLANTED"}"# } else { "" };
+        let fields = format!("{fields}content-type: application/json\r\n");
+        gateway.ask(administrator(&service), line, &fields, &body.replace("PLANTED", PLANTED)).await;
     }
     let count = lines.len();
     listed(&gateway, "", |list| list["matching"] == count).await;
-    let text = gateway.admin_text("GET /api/requests", &Value::Null).await.text();
-    for secret in [PLANTED, token, "Ana", "Lovelace", ADMIN_TOKEN] {
+    let mut text = gateway.admin_text("GET /api/requests", &Value::Null).await.text();
+    let list: Value = serde_json::from_str(&text).expect("it is JSON");
+    for sample in list["samples"].as_array().expect("a list") {
+        let id = sample["id"].as_str().expect("an id");
+        text += &gateway.admin_text(&format!("GET /api/requests/{id}"), &Value::Null).await.text();
+        text += &page(&gateway, &format!("/requests/{id}")).await;
+    }
+    assert!(text.contains("x-api-key"), "header fields are recorded: {text}");
+    for secret in [PLANTED, token, "Lovelace", ADMIN_TOKEN] {
         assert!(!text.contains(secret), "{secret}: {text}");
     }
 }

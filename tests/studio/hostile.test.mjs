@@ -93,7 +93,7 @@ test("what upstreams, packs and captures say is text on every page", async () =>
     return exchanges.length > 10 && exchanges;
   });
   const paths = [
-    "/", "/operations", "/differences", "/playground", "/clients", "/clients/acme", "/clients?outcome=unknown", "/history",
+    "/", "/operations", "/requests", "/requests?client=%22%3E%3Cscript%3E", "/differences", "/playground", "/clients", "/clients/acme", "/clients?outcome=unknown", "/history",
     "/pack", "/pack?show=shapes", "/pack?show=decisions", "/pack?show=settings", "/pack?show=contract&side=v2", "/pack?show=contract&side=v3", "/pack?show=changes",
     `/pack?show=files&file=${encodeURIComponent(`"><img src=x onerror=alert(12)>.map.yaml`)}`, "/pack?show=files&file=chats.map.yaml",
     ...["GET /chats", "GET /contacts", "GET /chats/{id}", "GET /agents"].flatMap((one) => [`/operations/v2/${encodeURIComponent(one)}`, `/differences/v2/${encodeURIComponent(one)}`, `/playground?operation=${encodeURIComponent(`v2 ${one}`)}`]),

@@ -56,6 +56,7 @@ test("requests are listed live, filtered, and opened by keyboard as a waterfall"
   const bars = await page.locator("#waterfall svg.course rect:not(.track)").evaluateAll((bars) => bars.map((bar) => [bar.getBoundingClientRect().width, getComputedStyle(bar).fill]));
   assert.equal(bars.length, parts.length);
   assert.ok(bars.every(([width, fill]) => width > 0 && fill !== "none"), JSON.stringify(bars));
+  assert.ok((await page.locator("#messages .sides pre").count()) >= 4, "header fields and bodies of both sides");
   const place = page.locator("#facts a.place");
   assert.match(await place.getAttribute("href"), /^\/pack\?show=files&file=.*&line=\d+#L\d+$/);
   assert.deepEqual(await violations(page), []);

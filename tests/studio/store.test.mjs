@@ -15,6 +15,7 @@ const PAGES = {
   operations: ["/operations", /phases cannot be changed/],
   operation: [operation, /phases cannot be changed/],
   move: [`${operation}/move?phase=canary&share=0.25`, /phases cannot be changed/],
+  requests: ["/requests", /requests of this replica are of now/],
   differences: ["/differences", /mapping files and the playground work/],
   difference: ["/differences/v2/GET%20%2Fchats", /mapping files and the playground work/],
   playground: ["/playground", /Nothing here is read from it/],

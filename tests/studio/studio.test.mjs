@@ -26,6 +26,7 @@ const PAGES = {
   operations: "/operations",
   operation: at(OPERATION),
   move: `${at(OPERATION)}/move?phase=canary&share=0.25&reason=looks+good`,
+  requests: "/requests",
   differences: "/differences",
   playground: "/playground",
   clients: "/clients",
@@ -295,7 +296,7 @@ test("hostile texts show as texts", async () => {
   await page.getByRole("button", { name: "Change phase" }).click();
   await page.locator("#done").waitFor();
   const q = encodeURIComponent(HOSTILE);
-  const paths = [...Object.values(PAGES), `/operations?q=${q}&phase=${q}&sort=${q}`, `/history?q=${q}&kind=${q}`, `/pack?show=files&file=${q}&line=${q}`, `/pack?show=${q}`, `/operations/${q}/${q}`, `/${q}`, `/login?to=${q}`, `${at(OPERATION)}/move?phase=${q}&share=${q}`];
+  const paths = [...Object.values(PAGES), `/operations?q=${q}&phase=${q}&sort=${q}`, `/history?q=${q}&kind=${q}`, `/pack?show=files&file=${q}&line=${q}`, `/pack?show=${q}`, `/operations/${q}/${q}`, `/requests?client=${q}&operation=${q}&id=${q}`, `/requests?status=${q}`, `/requests/${q}`, `/${q}`, `/login?to=${q}`, `${at(OPERATION)}/move?phase=${q}&share=${q}`];
   for (const path of paths) {
     await page.goto(path);
     const alien = await page.evaluate(() => [...document.querySelectorAll("[onerror],[onload],main img,main script,iframe")].map((one) => one.outerHTML));

@@ -14,7 +14,7 @@ use http::StatusCode;
 use maud::{Markup, html};
 use switchback_gateway::clock::rfc3339;
 use switchback_gateway::outcome::Outcome;
-use switchback_gateway::recent::RequestSample;
+use switchback_gateway::recent::{RequestSample, SampleMessage, SampleMessages};
 
 pub(super) fn page(visit: &PageContext<'_>, id: &str) -> AdminResponse {
     let Some(found) = visit.parts.requests.one(id, visit.now_ms) else {
@@ -46,7 +46,7 @@ pub(super) fn page(visit: &PageContext<'_>, id: &str) -> AdminResponse {
             }
             section.panel.w12 #messages aria-labelledby="messages-title" {
                 header { h2 #messages-title { "Header fields and bodies" } }
-                (messages(sample))
+                (messages(visit, sample))
             }
         }
     };
@@ -117,10 +117,55 @@ fn times(sample: &RequestSample) -> Markup {
     }
 }
 
-/// Renders how the content of such requests is recorded.
-fn messages(sample: &RequestSample) -> Markup {
+/// Renders the messages side by side: the client's on the left, the calls on the right.
+fn messages(visit: &PageContext<'_>, sample: &RequestSample) -> Markup {
+    let Some(messages) = visit.parts.requests.messages(&sample.id) else { return unrecorded(sample) };
+    let SampleMessages { request, response, calls, is_shadow } = &*messages;
     html! {
-        p { "The sample has no header fields and no bodies. A capture records those of the next requests, masked:" }
+        p.hint { "Masked as in captures. A body of more than 4 KiB is not recorded." @if *is_shadow { " The calls are those of the comparison: the service of " (sample.side) " answered the client." } }
+        div.sides {
+            div {
+                h3 { "Request of the client" }
+                (message(request, "request"))
+                h3 { "Response to the client" @if let Some(status) = sample.end.status { ", " (status) } }
+                (message(response, "response"))
+            }
+            div {
+                @if calls.is_empty() { h3 { "Calls" } p.soft { "No translated call is recorded." } }
+                @for call in calls {
+                    h3 { "Call " span.operation { span.method { (call.method) } " " span.path { (call.path) } } }
+                    (message(&call.request, "request of the call"))
+                    h3 { "Its response" @if let Some(status) = call.status { ", " (status) } }
+                    @if call.status.is_some() { (message(&call.response, "response of the call")) } @else { p.soft { "none" } }
+                }
+            }
+        }
+    }
+}
+
+fn message(message: &SampleMessage, name: &str) -> Markup {
+    let fields: Vec<String> =
+        message.headers.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    html! {
+        @if !fields.is_empty() { pre tabindex="0" aria-label={ "Header fields, " (name) } { (fields.join("\n")) } }
+        @match &message.body {
+            None => p.soft { "Body not recorded." },
+            Some(body) if body.is_empty() => p.soft { "No body." },
+            Some(body) => pre tabindex="0" aria-label={ "Body, " (name) } { (indented(body)) },
+        }
+    }
+}
+
+/// Indents JSON; any other text is unchanged.
+fn indented(body: &str) -> String {
+    let value: Option<serde_json::Value> = serde_json::from_str(body).ok();
+    value.map_or_else(|| body.to_owned(), |value| format!("{value:#}"))
+}
+
+/// Renders how the messages of such requests are recorded.
+fn unrecorded(sample: &RequestSample) -> Markup {
+    html! {
+        p { "The messages of this request are not recorded: it was not selected on its arrival, a capture was open, or newer messages have taken their place. A capture records those of the next requests, masked:" }
         pre tabindex="0" aria-label="Command of a capture" {
             "switchback capture"
             @if !sample.operation.is_empty() { " --operation '" (sample.operation) "'" }
