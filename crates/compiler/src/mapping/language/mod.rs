@@ -11,6 +11,8 @@
 //! incomplete program from being compiled.
 
 mod archive;
+mod check;
+mod decide;
 mod event;
 mod example;
 mod expr;
@@ -28,6 +30,8 @@ mod shape;
 mod step;
 
 pub(crate) use archive::*;
+pub(crate) use check::*;
+pub(crate) use decide::*;
 pub(crate) use event::*;
 pub(crate) use example::*;
 pub(crate) use expr::*;
