@@ -146,7 +146,7 @@ impl Scope<'_> {
                 (None, ApplyElse::Absent) => return Ok(None),
                 (None, ApplyElse::Value(raw)) => return Ok(Some(constant(raw))),
                 (None, ApplyElse::Error) => {
-                    let detail = format!("`{}` expects {}", function.name(), function.expected());
+                    let detail = format!("`{}` expects {}", function.name(), function.domain_text());
                     return Err(broken(Sender::from_expr(from), &detail));
                 }
             };

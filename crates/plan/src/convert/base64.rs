@@ -81,7 +81,7 @@ impl Convert for Base64 {
         Some(Yield::Written)
     }
 
-    fn expected(&self, from: SideId) -> &'static str {
+    fn domain_text(&self, from: SideId) -> &'static str {
         if from == self.coded { "the base64 of a text" } else { "a text" }
     }
 

@@ -258,7 +258,7 @@ impl Convert for IsoDuration {
         Some(Yield::Written)
     }
 
-    fn expected(&self, from: SideId) -> &'static str {
+    fn domain_text(&self, from: SideId) -> &'static str {
         match (from == self.iso, self.is_integer) {
             (true, false) => "an ISO 8601 duration without years and months",
             (true, true) => "an ISO 8601 duration without years and months that gives an integer",

@@ -99,7 +99,7 @@ pub trait Convert: fmt::Debug + Send + Sync {
     fn convert(&self, json: &[u8], forward: bool, out: &mut Vec<u8>) -> Option<Yield>;
 
     /// Returns the description of accepted values of this side, for a message.
-    fn expected(&self, from: SideId) -> &'static str;
+    fn domain_text(&self, from: SideId) -> &'static str;
 
     /// Returns the kinds of values of this side.
     fn kinds(&self, side: SideId) -> Kinds {
@@ -491,8 +491,8 @@ impl Conversion {
     }
 
     /// Returns the description of the values that it accepts, for a message.
-    pub fn expected(&self) -> &'static str {
-        expected(&self.kind, self.forward)
+    pub fn domain_text(&self) -> &'static str {
+        domain_text(&self.kind, self.forward)
     }
 
     /// Returns the text to write for an absent source when the enclosing object closes, if any.
@@ -521,7 +521,7 @@ impl Conversion {
             Otherwise::Drop => return Ok(Yield::Nothing),
             Otherwise::Value(value) => out.extend_from_slice(value),
             Otherwise::Error => {
-                return Err(ConvertError { conversion: self.kind.spec().name, expected: self.expected() });
+                return Err(ConvertError { conversion: self.kind.spec().name, expected: self.domain_text() });
             }
         }
         Ok(Yield::Written)
@@ -564,7 +564,7 @@ impl ConversionKind {
 }
 
 /// Returns the description of the values that a conversion accepts in one direction, for a message.
-fn expected(kind: &ConversionKind, forward: bool) -> &'static str {
+fn domain_text(kind: &ConversionKind, forward: bool) -> &'static str {
     match (kind, forward) {
         (ConversionKind::IntegerToString | ConversionKind::Integer, true)
         | (ConversionKind::StringToInteger, false) => "an integer",
@@ -584,7 +584,9 @@ fn expected(kind: &ConversionKind, forward: bool) -> &'static str {
             true => "an object",
             false => "an array of objects with a different key each",
         },
-        (ConversionKind::Own(own), forward) => own.expected(if forward { SideId::OLD } else { SideId::NEW }),
+        (ConversionKind::Own(own), forward) => {
+            own.domain_text(if forward { SideId::OLD } else { SideId::NEW })
+        }
         (ConversionKind::FirstOf(_), _) => "a value that one of its conversions takes",
     }
 }

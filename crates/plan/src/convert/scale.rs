@@ -106,7 +106,7 @@ impl Convert for Scale {
         Some(Yield::Written)
     }
 
-    fn expected(&self, from: SideId) -> &'static str {
+    fn domain_text(&self, from: SideId) -> &'static str {
         match (self.integers[usize::from(from.0)], self.integers[usize::from(from.other().0)]) {
             (_, true) => "a number that gives an integer",
             (true, false) => "an integer that has an exact result",

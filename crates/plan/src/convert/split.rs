@@ -130,7 +130,7 @@ impl Convert for Split {
         Some(Yield::Written)
     }
 
-    fn expected(&self, from: SideId) -> &'static str {
+    fn domain_text(&self, from: SideId) -> &'static str {
         match (from == self.list, self.separator.is_empty()) {
             (false, _) => "a text",
             (true, false) => "a list of texts without the separator",

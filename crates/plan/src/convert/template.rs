@@ -154,7 +154,7 @@ impl Convert for Template {
         Some(Yield::Written)
     }
 
-    fn expected(&self, from: SideId) -> &'static str {
+    fn domain_text(&self, from: SideId) -> &'static str {
         match self.side(from) {
             Around { number: true, .. } => "an integer",
             _ if self.side(from.other()).number => "a text of its template, with digits in it",

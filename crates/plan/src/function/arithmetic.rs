@@ -160,7 +160,7 @@ impl Function for Arithmetic {
         }
     }
 
-    fn expected(&self) -> &'static str {
+    fn domain_text(&self) -> &'static str {
         match self.compute {
             Compute::Round(..) => "a number of at most 30 digits",
             Compute::Quotient(..) => "two numbers of at most 30 digits, the second of them not 0",

@@ -52,7 +52,7 @@ impl Function for Chunks {
         are_all(facts, LIST)
     }
 
-    fn expected(&self) -> &'static str {
+    fn domain_text(&self) -> &'static str {
         "a list"
     }
 

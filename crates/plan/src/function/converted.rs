@@ -39,8 +39,8 @@ impl Function for Converted {
         self.0.kind.takes_all(SideId::OLD, facts)
     }
 
-    fn expected(&self) -> &'static str {
-        self.0.expected()
+    fn domain_text(&self) -> &'static str {
+        self.0.domain_text()
     }
 
     fn apply(&self, value: Value) -> Option<Value> {

@@ -1,8 +1,8 @@
 //! `md5` and `sha256`: the digest of a text (RFC 1321, FIPS 180-4), as hexadecimal digits or base64.
 //! They name things, such as a subscriber by the MD5 of an address. They authenticate nothing.
 
-use super::{A_TEXT, Function, FunctionArguments, FunctionSpec, Gives, TEXT, Takes, are_all, example};
-use crate::convert::{ArgumentError, Facts, Given};
+use super::{Function, FunctionArguments, FunctionSpec, example};
+use crate::convert::{ArgumentError, Given};
 use base64::Engine;
 use base64::engine::general_purpose::STANDARD;
 use md5::Md5;
@@ -61,22 +61,6 @@ fn build(
 impl Function for TextDigest {
     fn name(&self) -> &'static str {
         self.spec.name
-    }
-
-    fn takes(&self) -> Takes {
-        Takes { kinds: TEXT, elements: TEXT }
-    }
-
-    fn gives(&self, _facts: &Facts) -> Gives {
-        A_TEXT
-    }
-
-    fn takes_all(&self, facts: &Facts) -> bool {
-        are_all(facts, TEXT)
-    }
-
-    fn expected(&self) -> &'static str {
-        "a text"
     }
 
     fn apply(&self, value: Value) -> Option<Value> {

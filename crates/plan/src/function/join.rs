@@ -1,10 +1,7 @@
 //! `join`: one text of the scalars of a list, with a separator between them. Null is skipped. For
 //! the inverse, a shape has the conversion of the same name.
 
-use super::{
-    A_TEXT, Function, FunctionArguments, FunctionSpec, Gives, LIST, SCALARS, TEXT_MAX, Takes, are_all,
-    example,
-};
+use super::{Function, FunctionArguments, FunctionSpec, LIST, SCALARS, TEXT_MAX, Takes, are_all, example};
 use crate::convert::Facts;
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -40,15 +37,11 @@ impl Function for Join {
         Takes { kinds: LIST, elements: SCALARS }
     }
 
-    fn gives(&self, _facts: &Facts) -> Gives {
-        A_TEXT
-    }
-
     fn takes_all(&self, facts: &Facts) -> bool {
         are_all(facts, LIST) && facts.items.as_ref().is_some_and(|items| are_all(items, SCALARS))
     }
 
-    fn expected(&self) -> &'static str {
+    fn domain_text(&self) -> &'static str {
         "a list of scalars that make a text of at most one mebibyte"
     }
 

@@ -27,22 +27,30 @@ use std::sync::Arc;
 use switchback_json::Value;
 use switchback_json::raw::Kind;
 
-/// A function with its arguments.
+/// A function with its arguments. The provided methods describe a function from any text to a text.
 pub trait Function: fmt::Debug + Send + Sync {
     /// Returns the name as written after `to:`.
     fn name(&self) -> &'static str;
 
     /// Returns the kinds of values that it accepts; for lists, those of their elements.
-    fn takes(&self) -> Takes;
+    fn takes(&self) -> Takes {
+        Takes { kinds: TEXT, elements: TEXT }
+    }
 
     /// Returns the type of the result for a value with these facts.
-    fn gives(&self, facts: &Facts) -> Gives;
+    fn gives(&self, _facts: &Facts) -> Gives {
+        A_TEXT
+    }
 
     /// Returns whether it accepts every value with these facts, apart from null.
-    fn takes_all(&self, facts: &Facts) -> bool;
+    fn takes_all(&self, facts: &Facts) -> bool {
+        are_all(facts, TEXT)
+    }
 
     /// Returns the description of accepted values, for a message.
-    fn expected(&self) -> &'static str;
+    fn domain_text(&self) -> &'static str {
+        "a text"
+    }
 
     /// Returns the result, or `None` if the value is outside the domain. The value is not null.
     fn apply(&self, value: Value) -> Option<Value>;

@@ -2,9 +2,7 @@
 //! text; the size of the pattern is checked when the pack is compiled, and text, matches and result
 //! are bounded. A client therefore cannot choose a text that takes long.
 
-use super::{
-    A_TEXT, Function, FunctionArguments, FunctionSpec, Gives, TEXT, TEXT_MAX, Takes, are_all, example,
-};
+use super::{Function, FunctionArguments, FunctionSpec, TEXT, TEXT_MAX, are_all, example};
 use crate::convert::{ArgumentError, Facts};
 use regex::{Captures, Regex, RegexBuilder};
 use std::sync::Arc;
@@ -135,19 +133,11 @@ impl Function for Match {
         MATCH.name
     }
 
-    fn takes(&self) -> Takes {
-        Takes { kinds: TEXT, elements: TEXT }
-    }
-
-    fn gives(&self, _facts: &Facts) -> Gives {
-        A_TEXT
-    }
-
     fn takes_all(&self, facts: &Facts) -> bool {
         is_each(self, facts)
     }
 
-    fn expected(&self) -> &'static str {
+    fn domain_text(&self) -> &'static str {
         "a text of at most 64 KiB that its pattern matches"
     }
 
@@ -172,19 +162,11 @@ impl Function for Replace {
         REPLACE.name
     }
 
-    fn takes(&self) -> Takes {
-        Takes { kinds: TEXT, elements: TEXT }
-    }
-
-    fn gives(&self, _facts: &Facts) -> Gives {
-        A_TEXT
-    }
-
     fn takes_all(&self, facts: &Facts) -> bool {
         is_each(self, facts) || are_all(facts, TEXT) && facts.length_most.is_some_and(|most| most <= 1_000)
     }
 
-    fn expected(&self) -> &'static str {
+    fn domain_text(&self) -> &'static str {
         "a text of at most 64 KiB with at most 1,000 matches of its pattern"
     }
 

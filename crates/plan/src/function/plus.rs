@@ -2,7 +2,7 @@
 //! message. Days and months are those of the calendar: 31 January plus `P1M` is the last day of
 //! February.
 
-use super::{A_TEXT, Function, FunctionArguments, FunctionSpec, Gives, LIST, SCALARS, TEXT, Takes, example};
+use super::{Function, FunctionArguments, FunctionSpec, LIST, SCALARS, TEXT, Takes, example};
 use crate::convert::{ArgumentError, Facts, Given, Zone, add_span};
 use jiff::Span;
 use jiff::tz::TimeZone;
@@ -100,16 +100,12 @@ impl Function for Plus {
         Takes { kinds, elements: SCALARS }
     }
 
-    fn gives(&self, _facts: &Facts) -> Gives {
-        A_TEXT
-    }
-
     /// The year of the result may exceed four digits.
     fn takes_all(&self, _facts: &Facts) -> bool {
         false
     }
 
-    fn expected(&self) -> &'static str {
+    fn domain_text(&self) -> &'static str {
         match self.amount {
             Amount::Fixed(_) => "a date or an RFC 3339 timestamp with a result before the year 10000",
             Amount::Of(_) => "a date or an RFC 3339 timestamp and an integer",

@@ -94,7 +94,7 @@ impl Function for Sort {
         are_all(facts, LIST)
     }
 
-    fn expected(&self) -> &'static str {
+    fn domain_text(&self) -> &'static str {
         "a list"
     }
 

@@ -37,7 +37,7 @@ fn examples_have_the_kinds_that_are_claimed() {
             let function = build(spec.name, arguments).expect("a function");
             assert_eq!(function.name(), spec.name);
             let Some(given) = gives else {
-                assert!(!function.expected().is_empty(), "{}", spec.name);
+                assert!(!function.domain_text().is_empty(), "{}", spec.name);
                 continue;
             };
             let kind = |text: &str| switchback_json::raw::kind(text.as_bytes()).expect("a kind");

@@ -1,8 +1,8 @@
 //! `uuid`: the UUID of a text within a namespace (version 5, RFC 9562, section 5.5). The same text
 //! always gives the same UUID, so a call that is sent again carries it again.
 
-use super::{A_TEXT, Function, FunctionArguments, FunctionSpec, Gives, TEXT, Takes, are_all, example};
-use crate::convert::{ArgumentError, Facts, Given};
+use super::{Function, FunctionArguments, FunctionSpec, example};
+use crate::convert::{ArgumentError, Given};
 use sha1::{Digest, Sha1};
 use std::sync::Arc;
 use switchback_json::Value;
@@ -65,22 +65,6 @@ struct Uuid {
 impl Function for Uuid {
     fn name(&self) -> &'static str {
         SPEC.name
-    }
-
-    fn takes(&self) -> Takes {
-        Takes { kinds: TEXT, elements: TEXT }
-    }
-
-    fn gives(&self, _facts: &Facts) -> Gives {
-        A_TEXT
-    }
-
-    fn takes_all(&self, facts: &Facts) -> bool {
-        are_all(facts, TEXT)
-    }
-
-    fn expected(&self) -> &'static str {
-        "a text"
     }
 
     fn apply(&self, value: Value) -> Option<Value> {

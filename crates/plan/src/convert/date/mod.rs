@@ -233,7 +233,7 @@ impl Convert for Date {
         Some(Yield::Written)
     }
 
-    fn expected(&self, from: SideId) -> &'static str {
+    fn domain_text(&self, from: SideId) -> &'static str {
         match self.forms(from) {
             [Form { number: true, .. }] => "the seconds or milliseconds of a moment",
             [_] => "a date in the form of its side",
