@@ -65,7 +65,7 @@ impl OneSided<'_> {
             &name,
             &literal(self.types, self.field),
         )];
-        all.extend(self.renames(side));
+        all.extend(self.renames(side, names, true));
         Ok(all)
     }
 
@@ -76,21 +76,29 @@ impl OneSided<'_> {
             DraftChoice::only("refuse calls that send it", names[0], &name, "{refuse: todo}"),
             DraftChoice::only("leave it out", names[0], &name, "none"),
         ];
-        all.extend(self.renames(0));
+        all.extend(self.renames(0, names, false));
         Ok(all)
     }
 
-    fn renames(&self, side: usize) -> Vec<DraftChoice> {
+    /// Returns a rename for each similar member of the other side. `is_always_there` adds a value for
+    /// answers without that member.
+    fn renames(&self, side: usize, names: [&str; 2], is_always_there: bool) -> Vec<DraftChoice> {
         let is_like = |(_, other): &&(FieldPath, &Field)| {
             let kinds = [self.types.at(&self.field.ty), self.other_types.at(&other.ty)];
             same_kind(kinds)
         };
-        let line = |(at, _): &(FieldPath, &Field)| {
-            let (own, other) = (place(self.at).ok()?, place(at).ok()?);
-            let line = if side == 0 { format!("{own}: {other}") } else { format!("{other}: {own}") };
+        let line = |(at, other): &(FieldPath, &Field)| {
+            let places = [place(self.at).ok()?, place(at).ok()?];
+            let [old, new] = if side == 0 { [&places[0], &places[1]] } else { [&places[1], &places[0]] };
+            let label = format!("it is `{}` on the other side", one_line(&path(at)));
+            if !is_always_there || other.required {
+                return Some(DraftChoice::new(label, format!("rename: {{{old}: {new}}}")));
+            }
+            let (new_side, own_side) = (quote(names[1]), quote(names[side]));
+            let value = literal(self.types, self.field);
             Some(DraftChoice::new(
-                format!("it is `{}` on the other side", one_line(&path(at))),
-                format!("rename: {{{line}}}"),
+                format!("{label}, and this value where there is none"),
+                format!("rename: {{{old}: {{{new_side}: {new}, default: {{{own_side}: {value}}}}}}}"),
             ))
         };
         self.others.iter().filter(is_like).filter_map(line).take(CANDIDATES_MAX).collect()

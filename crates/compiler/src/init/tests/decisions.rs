@@ -158,6 +158,20 @@ fn an_operation_with_obstacles_has_lines_that_are_ready_to_be_pasted() {
     assert_eq!(wrong.counts.refused, 1);
 }
 
+/// A member that the other side does not always have takes its place only with a value for answers
+/// without it.
+#[test]
+fn an_offered_rename_compiles_if_its_member_may_be_absent() {
+    let old = noted("id: {type: string}, total: {type: integer}", "id, total");
+    let new = noted("id: {type: string}, sum: {type: integer}", "id");
+    let draft = drafted(&old, &new, &[]);
+    let total = draft.decisions.iter().find(|one| one.text.contains("`total`")).expect("a decision");
+    let line = &total.choices[1].line;
+    assert_eq!(line, "rename: {total: {v2: sum, default: {v1: 1}}}");
+    let decided = drafted(&old, &new, &[&format!("{}: {line}", total.id)]);
+    assert_eq!((decided.counts.refused, decided.faults.len()), (0, 0), "{:?}", decided.faults);
+}
+
 #[test]
 fn lines_of_several_operations_can_be_pasted_together() {
     let head = "openapi: 3.0.3\ninfo: {title: t, version: '1'}\npaths:\n";
