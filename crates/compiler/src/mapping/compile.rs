@@ -141,7 +141,13 @@ impl Compiler {
         compiled
             .findings
             .retain(|finding| !(finding.aspect == Aspect::Method && said_at.contains(&finding.span)));
-        compiled.findings.append(said);
+        // A text that was read as its correction may be wrong in another place that the name has. A
+        // suggestion to write what is written would mislead.
+        let Compiled { findings, sources, .. } = &mut compiled;
+        findings.retain(|finding| {
+            corrections::suggestion_of(finding).is_none_or(|one| sources.snippet(one.span) != one.replacement)
+        });
+        findings.append(said);
         // Corrections may remove every finding. The pack as written is invalid, so restore the
         // findings of the first pass.
         if compiled.pack.is_none()

@@ -11,7 +11,7 @@ use super::faults;
 use super::flow::{Flow, Reads};
 use super::proof::object_of;
 use super::{Findings, RouteEnv};
-use crate::contract::{Additional, Enum, Literal, ScalarKind, TypeKind};
+use crate::contract::{Additional, Enum, Literal, ScalarKind, Type, TypeKind};
 use crate::diagnostic::{Sources, Span, suggest};
 use crate::mapping::ast::Spanned;
 use crate::mapping::language::unquote;
@@ -203,10 +203,8 @@ impl PathEnv<'_, '_> {
         if self.flow.faulty.contains(&root_name) {
             self.reads.faulty += 1;
             let many = rest.iter().any(|segment| step(segment).is_none());
-            return Some((
-                ContextValue { absent: false, ..ContextValue::any(held.side, held.ty.span) },
-                many,
-            ));
+            let ty = Type { nullable: false, ..Type::any(held.ty.span) };
+            return Some((ContextValue::present(ty, held.side), many));
         }
         self.walk(held, rest, words)
     }
