@@ -42,10 +42,11 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
             "`settings` is a map from names to values",
         ));
     }
+    let mapping = raw.mapping.as_ref().and_then(|mapping| mapping.value.folder.as_ref());
     let places = ValueSpans {
         listen: raw.listen.span,
         store: raw.store.span,
-        mapping: raw.mapping.as_ref().map(|mapping| mapping.span).unwrap_or_default(),
+        mapping: mapping.map(|folder| folder.span).unwrap_or_default(),
         keys: raw.key.iter().flat_map(|keys| &keys.value.0).map(|key| key.span).collect(),
         tls: raw.tls.as_ref().map(|tls| tls.span).unwrap_or_default(),
     };
@@ -79,7 +80,8 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         forwarded: raw.forwarded.value,
         admin,
         health: health.map(|listen| listen.value),
-        mapping: raw.mapping.map(|mapping| mapping.value),
+        mapping: mapping.map(|folder| folder.value.clone()),
+        is_mapping_writable: raw.mapping.as_ref().is_some_and(|mapping| mapping.value.is_writable),
         store: raw.store.value,
         places,
         keys: keys(raw.key, findings)?,

@@ -34,6 +34,8 @@ pub struct Config {
     pub health: Option<SocketAddr>,
     /// Folder of the pack; `None`: the built-in one.
     pub mapping: Option<PathBuf>,
+    /// Whether operators may save mapping files in the admin site.
+    pub is_mapping_writable: bool,
     pub store: StoreUrl,
     /// At least one. The first seals, all open.
     pub keys: Vec<Secret<String>>,

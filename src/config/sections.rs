@@ -51,8 +51,9 @@ section! {
         admin: RawAdmin = RawAdmin::assumed(),
         /// A separate port for health checks.
         health: RawHealth,
-        /// Folder of the pack. The default is the built-in pack `messaging`.
-        mapping: PathBuf,
+        /// Folder of the pack. The default is the built-in pack `messaging`. `{ folder: PATH,
+        /// writable: true }` permits operators to save mapping files in the admin site.
+        mapping: RawMapping,
         /// Database of clients, grants and unfinished requests: `sqlite:FILE` for one gateway,
         /// `postgres://…` for several.
         store: StoreUrl = "sqlite:switchback.db".parse().expect("the default is well-formed"),
@@ -92,6 +93,53 @@ section! {
         telemetry: RawTelemetry = RawTelemetry::assumed(),
         /// Reloading of the pack and of this file while the gateway runs.
         reload: RawReload = RawReload::assumed(),
+    }
+}
+
+section! {
+    /// The folder of the pack with its options.
+    RawMappingFolder is "`mapping`",
+    required {
+        /// The folder.
+        folder: PathBuf,
+    }
+    optional {
+        /// Whether operators may save mapping files in the admin site.
+        writable: bool = false,
+    }
+}
+
+/// The pack: a folder, or a map with its options.
+#[derive(Clone, Debug)]
+pub(super) struct RawMapping {
+    /// `None` only after a finding.
+    pub(super) folder: Option<Placed<PathBuf>>,
+    pub(super) is_writable: bool,
+}
+
+impl FromYaml for RawMapping {
+    fn may_quote(text: &str) -> bool {
+        PathBuf::may_quote(text)
+    }
+
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        match node.kind {
+            Kind::Map(_) => RawMappingFolder::parse(node, reading)
+                .map(|raw| RawMapping { folder: raw.folder, is_writable: raw.writable.value }),
+            _ => Placed::parse(node, reading)
+                .map(|folder| RawMapping { folder: Some(folder), is_writable: false }),
+        }
+    }
+
+    fn schema() -> Value {
+        json!({"anyOf": [PathBuf::schema(), RawMappingFolder::schema()]})
+    }
+
+    fn to_value(&self) -> Value {
+        match self.is_writable {
+            true => json!({"folder": self.folder.to_value(), "writable": true}),
+            false => self.folder.to_value(),
+        }
     }
 }
 

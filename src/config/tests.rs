@@ -97,6 +97,20 @@ fn parameters_of_the_authorization_server_are_others_than_those_that_are_sent_an
     assert!(outcome.findings.in_order().iter().any(|one| one.help.as_ref().is_some_and(is_it)));
 }
 
+#[test]
+fn a_pack_is_writable_only_if_its_folder_is_given_with_that_word() {
+    for (mapping, is_writable) in [
+        ("packs/one", false),
+        ("{ folder: packs/one }", false),
+        ("{ folder: packs/one, writable: false }", false),
+        ("{ folder: packs/one, writable: true }", true),
+    ] {
+        let config = config(&format!("{SMALLEST}mapping: {mapping}\n"));
+        assert_eq!(config.mapping.as_deref(), Some(std::path::Path::new("packs/one")), "{mapping}");
+        assert_eq!(config.is_mapping_writable, is_writable, "{mapping}");
+    }
+}
+
 /// A configuration with all sections.
 const EVERY_SECTION: &str = "
 listen: '[::1]:80'
@@ -546,6 +560,7 @@ fn what_contradicts_itself_is_refused() {
         ("settings: [1]", "Y022 3: `settings` is a map from names to values"),
         ("tls: { certificate: a.pem }", "Y021 3: `tls` needs the key `private_key`"),
         ("mapping: ''", "G002 3: expected the path of a file or folder"),
+        ("mapping: { writable: true }", "Y021 3: `mapping` needs the key `folder`"),
         ("admin: { token: 'file:/run/secrets/empty' }", "G002 3: a secret must not be empty"),
         ("admin: { token: 'file:/nowhere' }", "G001 3: the file `/nowhere` cannot be read: entity not found"),
     ] {
