@@ -19,7 +19,7 @@ mod what_if;
 
 pub use files::{KeptContracts, KeptFiles, PackFile};
 pub use letter::Letter;
-pub use recorded::{RecordedExchanges, RecordedSummary};
+pub use recorded::{EXCHANGES_MAX, RecordedExchanges, RecordedSummary};
 pub use run::{DryRunRequest, FieldOrigin, Ran, RanAnswer, RanCall, RanStep, TracedField, TriedRequest};
 pub use switchback_engine::translate::sources::member_place;
 pub use tried::{ExampleRequest, PlaygroundSession, ServedPack, TryError};

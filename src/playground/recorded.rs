@@ -11,7 +11,9 @@ use switchback_gateway::capture::{CaptureFilter, Redaction, Tap};
 use switchback_plan::Pack;
 
 /// Most recorded exchanges.
-const EXCHANGES_MAX: usize = 100;
+pub const EXCHANGES_MAX: usize = 500;
+/// Most bytes of all recorded bodies. Beyond, the oldest exchange is dropped.
+const BYTES_MAX: usize = 32 << 20;
 /// Largest recorded part of one body.
 const BODY_BYTES_MAX: usize = 64 << 10;
 /// Time limit of a recording.
@@ -24,7 +26,25 @@ pub struct RecordedExchanges(Arc<Mutex<Recording>>);
 #[derive(Default)]
 struct Recording {
     exchanges: VecDeque<Exchange>,
+    /// Size of the exchanges in bytes.
+    bytes: usize,
     is_recording: bool,
+}
+
+impl Recording {
+    fn push(&mut self, exchange: Exchange) {
+        self.bytes += size(&exchange);
+        self.exchanges.push_back(exchange);
+        while self.exchanges.len() > EXCHANGES_MAX || self.bytes > BYTES_MAX {
+            let Some(oldest) = self.exchanges.pop_front() else { break };
+            self.bytes -= size(&oldest);
+        }
+    }
+}
+
+/// Returns the size of an exchange in bytes, without its header fields.
+fn size(exchange: &Exchange) -> usize {
+    size_of::<Exchange>() + exchange.body_bytes()
 }
 
 /// A recorded exchange in a list.
@@ -60,11 +80,8 @@ impl RecordedExchanges {
             let recording = async {
                 for _ in 0..count.clamp(1, EXCHANGES_MAX) {
                     let Some(exchange) = captured.next().await else { break };
-                    let mut recorded = recorded.lock();
-                    if recorded.exchanges.len() >= EXCHANGES_MAX {
-                        recorded.exchanges.pop_front();
-                    }
-                    recorded.exchanges.push_back(redaction.redact(&exchange));
+                    let exchange = redaction.redact(&exchange);
+                    recorded.lock().push(exchange);
                 }
             };
             let _ = tokio::time::timeout(RECORDING_MAX, recording).await;
@@ -107,5 +124,30 @@ impl RecordedExchanges {
 
     fn lock(&self) -> MutexGuard<'_, Recording> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use switchback_engine::har::{Body, Response};
+
+    #[test]
+    fn the_oldest_exchanges_are_dropped_beyond_either_limit() {
+        let exchange = |bytes: usize, number: usize| {
+            let response =
+                Response { status: 200, body: Body::Whole(vec![b' '; bytes].into()), ..Response::default() };
+            Exchange { started: number.to_string(), response: Some(response), ..Exchange::default() }
+        };
+        let mut recording = Recording::default();
+        (0..EXCHANGES_MAX + 3).for_each(|number| recording.push(exchange(1, number)));
+        assert_eq!((recording.exchanges.len(), &*recording.exchanges[0].started), (EXCHANGES_MAX, "3"));
+        recording.push(exchange(BYTES_MAX - 10 * size_of::<Exchange>(), 900));
+        assert!(
+            recording.exchanges.len() < 10 && recording.bytes <= BYTES_MAX,
+            "{}",
+            recording.exchanges.len()
+        );
+        assert_eq!(recording.bytes, recording.exchanges.iter().map(size).sum::<usize>());
     }
 }

@@ -35,6 +35,21 @@ pub struct Exchange {
     pub gateway: Option<Gateway>,
 }
 
+impl Exchange {
+    /// Returns the total size of the bodies in bytes, with those of calls and of the shadow's answer.
+    pub fn body_bytes(&self) -> usize {
+        let body = |body: &Body| if let Body::Whole(bytes) = body { bytes.len() } else { 0 };
+        let answer = self.response.as_ref().map_or(0, |response| body(&response.body));
+        let gateway = self.gateway.as_ref();
+        let shadow = gateway.map_or(0, |known| match &known.shadow {
+            Some(Shadow::Answered { answer, .. }) => body(&answer.body),
+            _ => 0,
+        });
+        let calls = gateway.iter().flat_map(|known| &known.calls).map(Exchange::body_bytes).sum::<usize>();
+        body(&self.request.body) + answer + shadow + calls
+    }
+}
+
 /// Data about an exchange that only a gateway records.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Gateway {

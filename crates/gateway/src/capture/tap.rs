@@ -4,7 +4,7 @@ use arc_swap::ArcSwapOption;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::time::Duration;
-use switchback_engine::har::{Body, Exchange};
+use switchback_engine::har::Exchange;
 use tokio::sync::{Notify, mpsc};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
@@ -125,7 +125,7 @@ impl OpenCapture {
 
     /// Queues an exchange, or counts it as left out if the queue is full.
     pub(super) fn offer(&self, exchange: Exchange) {
-        let size = bytes(&exchange);
+        let size = exchange.body_bytes();
         let has_room = self.queued_bytes.fetch_add(size, Relaxed) + size <= QUEUE_BYTES_MAX;
         if !has_room || self.exchanges.try_send(exchange).is_err() {
             self.queued_bytes.fetch_sub(size, Relaxed);
@@ -144,7 +144,7 @@ impl Captured {
             exchange = self.exchanges.recv() => exchange?,
             () = ending.cancelled() => self.last().await?,
         };
-        self.capture.queued_bytes.fetch_sub(bytes(&exchange), Relaxed);
+        self.capture.queued_bytes.fetch_sub(exchange.body_bytes(), Relaxed);
         Some(exchange)
     }
 
@@ -179,12 +179,4 @@ impl Drop for Captured {
         // Another capture may have been opened since this one was cancelled.
         self.tap.0.compare_and_swap(&Some(Arc::clone(&self.capture)), None);
     }
-}
-
-/// Returns the total size of an exchange's bodies in bytes.
-fn bytes(exchange: &Exchange) -> usize {
-    let body = |body: &Body| body.bytes().map_or(0, |bytes| bytes.len());
-    let answer = exchange.response.as_ref().map_or(0, |response| body(&response.body));
-    let calls = exchange.gateway.iter().flat_map(|known| &known.calls).map(bytes).sum::<usize>();
-    body(&exchange.request.body) + answer + calls
 }
