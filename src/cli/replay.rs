@@ -389,7 +389,12 @@ mod tests {
             let gateway = is_by_gateway.then(har::Gateway::default);
             let exchange = Exchange { gateway, ..Exchange::default() };
             let operation = operation.map(str::to_owned);
-            tally.add(Ok(exchange), |_| ReplayOutcome { operation, calls: Vec::new(), verdict });
+            tally.add(Ok(exchange), |_| ReplayOutcome {
+                operation,
+                calls: Vec::new(),
+                verdict,
+                is_by_kind: false,
+            });
         }
         tally
     }

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use std::sync::Arc;
 use switchback_engine::diff::{
-    self, BufferedAnswer, Candidate, Comparison, Finding, Noise, OperationRules, Rules, View,
+    self, BufferedAnswer, Candidate, Cause, Comparison, Finding, Noise, OperationRules, Rules, View,
 };
 use switchback_engine::redact::{MASK, Redactor, Salt};
 use switchback_json::{Limits, Value};
@@ -16,6 +16,9 @@ pub(super) struct ReplayJudge {
     redactor: Redactor,
     /// By side.
     disclosures: PerSide<Arc<Disclosures>>,
+    /// Whether texts that are masked as a whole are compared by their masks. They are equal for equal
+    /// texts of one recording.
+    pub compares_masked_texts: bool,
 }
 
 /// The route of an exchange.
@@ -28,14 +31,31 @@ pub(super) struct ExchangeRoute {
 /// An answer: status, headers, body.
 pub(super) type RecordedResponse = (u16, HeaderMap, Bytes);
 
+/// Masked values of two messages that were compared.
+#[derive(Debug, Default)]
+struct MaskNotes {
+    /// Whether texts that are masked as a whole are compared.
+    compares_texts: bool,
+    /// Places of such texts with different masks.
+    texts: Vec<String>,
+    /// Whether a value was compared by its kind alone.
+    is_by_kind: bool,
+}
+
 impl ReplayJudge {
     /// Builds a judge. `salt` keys the hashes that are printed in place of redacted values.
     pub fn new(pack: &Pack, salt: Salt) -> ReplayJudge {
         let disclosures = pack.disclosures.each_ref().map(Arc::clone);
-        ReplayJudge { rules: Rules::compile(pack), redactor: Redactor::new(salt), disclosures }
+        ReplayJudge {
+            rules: Rules::compile(pack),
+            redactor: Redactor::new(salt),
+            disclosures,
+            compares_masked_texts: false,
+        }
     }
 
-    /// Compares the recorded answer with that of the current plan.
+    /// Compares the recorded answer with that of the current plan. Also returns whether a masked value
+    /// was compared by its kind alone.
     ///
     /// `by_service`: the recorded answer is a service's own. It may differ by the losses and the
     /// noise that the pack declares; an answer of the gateway must be equal. `masked` and
@@ -48,21 +68,30 @@ impl ReplayJudge {
         masked_header: Option<&HeaderName>,
         before: RecordedResponse,
         now: RecordedResponse,
-    ) -> Comparison {
+    ) -> (Comparison, bool) {
+        let mut notes = MaskNotes { compares_texts: self.compares_masked_texts, ..MaskNotes::default() };
         let rules = self.rules.of_route(at.serves, at.route);
-        let (before, now) = alike(before, now, masked, masked_header);
-        if by_service {
-            return self.compare(rules, before, now);
-        }
-        // Declared losses have occurred in the recorded answer already, so they are no excuse for a
-        // difference.
-        self.compare(&rules.without_excuses(), before, now)
+        let (before, now) = alike(before, now, masked, masked_header, &mut notes);
+        let mut comparison = match by_service {
+            true => self.compare(rules, before, now),
+            // Declared losses have occurred in the recorded answer already, so they are no excuse for a
+            // difference.
+            false => self.compare(&rules.without_excuses(), before, now),
+        };
+        // A text that a line computes from a masked one may be right under another mask.
+        let is_proven = |finding: &Finding| {
+            matches!(finding.cause, Cause::Copied { .. }) || !notes.texts.contains(&finding.pattern)
+        };
+        let found = comparison.findings.len();
+        comparison.findings.retain(is_proven);
+        let is_by_kind = notes.is_by_kind || comparison.findings.len() < found;
+        (comparison, is_by_kind)
     }
 
-    /// Compares the bodies of two calls; `masked` as in [`Judge::answers`].
+    /// Compares the bodies of two calls; `masked` as in [`ReplayJudge::answers`].
     pub fn bodies(&self, masked: &[String], before: Bytes, now: Bytes) -> Vec<Finding> {
         let call = |body: Bytes| (200, HeaderMap::new(), body);
-        let (before, now) = alike(call(before), call(now), masked, None);
+        let (before, now) = alike(call(before), call(now), masked, None, &mut MaskNotes::default());
         self.compare(&OperationRules::unknown(), before, now).findings
     }
 
@@ -90,6 +119,7 @@ fn alike(
     now: RecordedResponse,
     masked: &[String],
     masked_header: Option<&HeaderName>,
+    notes: &mut MaskNotes,
 ) -> (RecordedResponse, RecordedResponse) {
     let (status, headers, body) = before;
     let by_plans = |name: &&HeaderName| {
@@ -112,10 +142,11 @@ fn alike(
     for (name, value) in &mut now.1 {
         let is_masked = |before: &&HeaderValue| masked_header == Some(name) || holds_mask(before);
         if let Some(before) = kept.get(name).filter(is_masked) {
+            notes.is_by_kind |= *value != *before;
             value.clone_from(before);
         }
     }
-    now.2 = masked_alike(&body, now.2, masked);
+    now.2 = masked_alike(&body, now.2, masked, notes);
     ((status, kept, body), now)
 }
 
@@ -124,23 +155,38 @@ fn holds_mask(value: &HeaderValue) -> bool {
 }
 
 /// Returns `now` with the masks that `before` has at the same places.
-fn masked_alike(before: &Bytes, now: Bytes, masked: &[String]) -> Bytes {
+fn masked_alike(before: &Bytes, now: Bytes, masked: &[String], notes: &mut MaskNotes) -> Bytes {
     // Parse only bodies with a mask; most have no mask.
     if masked.is_empty() && !before.windows(MASK.len()).any(|window| window == MASK.as_bytes()) {
         return now;
     }
     match (Value::parse(before, &Limits::DOCUMENT), Value::parse(&now, &Limits::DOCUMENT)) {
         (Ok(before), Ok(mut after)) => {
-            mask("$", &before, &mut after, masked);
+            mask("$", &before, &mut after, masked, notes);
             after.to_string().into()
         }
         _ => now,
     }
 }
 
-fn mask(place: &str, before: &Value, now: &mut Value, masked: &[String]) {
+/// Returns whether a text is masked as a whole: the mask and a hash.
+fn is_masked(value: &Value) -> bool {
+    let Value::String(text) = value else { return false };
+    let text = text.decode();
+    let is_hash = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    text.strip_prefix(MASK).is_some_and(is_hash)
+}
+
+fn mask(place: &str, before: &Value, now: &mut Value, masked: &[String], notes: &mut MaskNotes) {
     match (before, now) {
         (Value::String(text), now @ Value::String(_)) if text.decode().contains(MASK) => {
+            if notes.compares_texts && is_masked(before) && is_masked(now) {
+                if *now != *before {
+                    notes.texts.push(place.to_owned());
+                }
+                return;
+            }
+            notes.is_by_kind |= *now != *before;
             *now = before.clone()
         }
         // Only if the kind is the same: a mask must not hide that a number became a text.
@@ -149,18 +195,20 @@ fn mask(place: &str, before: &Value, now: &mut Value, masked: &[String]) {
         | (Value::String(_), now @ Value::String(_))
             if masked.iter().any(|masked| masked == place) =>
         {
+            notes.is_by_kind = true;
             *now = before.clone();
         }
         (Value::Array(before), Value::Array(now)) => {
             // Elements beyond the shorter list are left for the comparison to report.
             let place = format!("{place}[*]");
-            before.iter().zip(now.iter_mut()).for_each(|(before, now)| mask(&place, before, now, masked));
+            let pairs = before.iter().zip(now.iter_mut());
+            pairs.for_each(|(before, now)| mask(&place, before, now, masked, notes));
         }
         (Value::Object(before), Value::Object(now)) => {
             for (key, value) in before.iter() {
                 let name = key.decode();
                 if let Some(now) = now.get_mut(&name) {
-                    mask(&format!("{place}.{name}"), value, now, masked);
+                    mask(&format!("{place}.{name}"), value, now, masked, notes);
                 }
             }
         }

@@ -11,6 +11,8 @@ pub struct ReplayOutcome {
     /// The calls of the plan in order, as `GET /things/7`.
     pub calls: Vec<String>,
     pub verdict: ReplayVerdict,
+    /// Whether masked values of the answer were compared by their kind alone.
+    pub is_by_kind: bool,
 }
 
 /// The conclusion about the pack.

@@ -4,6 +4,7 @@ use super::address::Fronts;
 use super::outcome::{ReplayChange, ReplayOutcome, ReplayVerdict, UnknownReason};
 use http::{HeaderMap, HeaderName, Method, header};
 use std::sync::Arc;
+use switchback_engine::diff::Comparison;
 use switchback_engine::har::{self, Exchange, Shadow};
 use switchback_engine::redact::Salt;
 use switchback_engine::translate::example::same_target;
@@ -24,6 +25,9 @@ pub struct Replayer {
     /// By served side.
     routers: PerSide<Router>,
     pub(super) judge: super::judge::ReplayJudge,
+    /// Whether answers are compared with those that clients received. Otherwise those of the shadow
+    /// are compared with the recorded ones of the shadow.
+    is_against_received: bool,
 }
 
 /// The next action of a replay.
@@ -75,7 +79,16 @@ impl Replayer {
             settings: Arc::new(settings),
             fronts,
             pack,
+            is_against_received: false,
         }
+    }
+
+    /// Compares each answer with the one that the client received, also where the plan ran in the
+    /// shadow of the service that answered.
+    pub fn against_received(mut self) -> Replayer {
+        self.is_against_received = true;
+        self.judge.compares_masked_texts = true;
+        self
     }
 
     /// Finds the route of an exchange and starts its replay.
@@ -84,7 +97,8 @@ impl Replayer {
     ///
     /// The outcome, if it is known without a replay.
     pub fn begin<'r>(&'r self, exchange: &'r Exchange) -> Result<ReplayRun<'r>, ReplayOutcome> {
-        let over = |operation, verdict| ReplayOutcome { operation, calls: Vec::new(), verdict };
+        let over =
+            |operation, verdict| ReplayOutcome { operation, calls: Vec::new(), verdict, is_by_kind: false };
         let foreign = || over(None, ReplayVerdict::Unknown(UnknownReason::Foreign));
         let (serves, target) = self.fronts.find(exchange).ok_or_else(foreign)?;
         let method: Method = exchange.request.method.parse().map_err(|_| foreign())?;
@@ -279,6 +293,7 @@ impl ReplayRun<'_> {
             operation: Some(self.operation.clone()),
             calls: std::mem::take(&mut self.calls),
             verdict,
+            is_by_kind: false,
         }
     }
 
@@ -329,13 +344,15 @@ impl ReplayRun<'_> {
 
     fn outcome(&mut self, answer: Result<&Answer, UnknownReason>) -> ReplayOutcome {
         let mut changes = std::mem::take(&mut self.changes);
+        let mut is_by_kind = false;
         let verdict = match answer {
             Err(why) => ReplayVerdict::Unknown(why),
             Ok(answer) => match self.compare(answer) {
                 Err(why) => ReplayVerdict::Unknown(why),
-                Ok((found, otherwise)) => {
-                    changes.extend(found.into_iter().map(ReplayChange::Answer));
-                    otherwise
+                Ok((comparison, by_kind)) => {
+                    is_by_kind = by_kind;
+                    changes.extend(comparison.findings.into_iter().map(ReplayChange::Answer));
+                    ReplayVerdict::of_equal(comparison.coverage)
                 }
             },
         };
@@ -348,6 +365,7 @@ impl ReplayRun<'_> {
             operation: Some(self.operation.clone()),
             calls: std::mem::take(&mut self.calls),
             verdict,
+            is_by_kind,
         }
     }
 
@@ -361,16 +379,14 @@ impl ReplayRun<'_> {
         format!("{method} {target}")
     }
 
-    /// Compares the recorded answer with this one. Also returns the verdict for the case of no
-    /// findings.
-    fn compare(
-        &self,
-        answer: &Answer,
-    ) -> Result<(Vec<switchback_engine::diff::Finding>, ReplayVerdict), UnknownReason> {
+    /// Compares the recorded answer with this one. Also returns whether a masked value was compared by
+    /// its kind alone.
+    fn compare(&self, answer: &Answer) -> Result<(Comparison, bool), UnknownReason> {
         let known = self.exchange.gateway.as_ref();
+        let is_against_plan = self.is_offline && !self.replayer.is_against_received;
         // If another service answered the client, compare with the recorded answer of the plan.
         let candidate = known.and_then(|known| match &known.shadow {
-            Some(Shadow::Answered { answer, masked }) if self.is_offline => Some((answer, masked)),
+            Some(Shadow::Answered { answer, masked }) if is_against_plan => Some((answer, masked)),
             _ => None,
         });
         let recorded = candidate.map(|(answer, _)| answer).or(self.exchange.response.as_ref());
@@ -393,9 +409,8 @@ impl ReplayRun<'_> {
         // Each sealed cursor is unique: compare its presence, not its text.
         let masked: Vec<String> = masked.iter().chain(&self.pages.sealed_member).cloned().collect();
         let sealed_header = self.pages.sealed_header.as_ref();
-        let comparison =
-            self.replayer.judge.answers(self.at, by_service, &masked, sealed_header, before, now);
-        Ok((comparison.findings, ReplayVerdict::of_equal(comparison.coverage)))
+        let judge = &self.replayer.judge;
+        Ok(judge.answers(self.at, by_service, &masked, sealed_header, before, now))
     }
 }
 

@@ -324,6 +324,31 @@ fn masks_of_a_recording_do_not_count_as_changes() {
 }
 
 #[test]
+fn a_shadow_is_compared_with_its_own_answer_or_with_the_one_that_the_client_received() {
+    let agents = |name: &str| answered(200, &format!("[{{\"id\":1,\"name\":\"{name}\"}}]"));
+    let (against_plan, against_received) = (replayer(), replayer().against_received());
+    for (received, reply, is_same, is_by_kind) in [
+        ("Ana", "Ana", true, false),
+        ("Ana", "Bea", false, false),
+        // Equal texts have equal masks.
+        ("***0a1b2c", "***0a1b2c", true, false),
+        ("***0a1b2c", "***0a1b2d", false, false),
+        ("by ***0a1b2c", "by ***0a1b2d", true, true),
+    ] {
+        let calls = [("GET", "/agents", "", agents(reply))];
+        let mut exchange = recorded(("GET", "/agents"), agents(received), &calls);
+        let known = exchange.gateway.as_mut().expect("it was recorded by the gateway");
+        let answer = agents(reply).expect("an answer");
+        known.outcome = "forwarded".into();
+        known.shadow = Some(Shadow::Answered { answer, masked: Vec::new() });
+        assert_eq!(against_plan.offline(&exchange).verdict, ReplayVerdict::Same, "{received} {reply}");
+        let outcome = against_received.offline(&exchange);
+        let found = (outcome.verdict == ReplayVerdict::Same, outcome.is_by_kind);
+        assert_eq!(found, (is_same, is_by_kind), "{received} {reply}: {:?}", outcome.verdict);
+    }
+}
+
+#[test]
 fn a_reply_that_breaks_the_plan_is_a_fault() {
     let calls = [("GET", "/agents", "", answered(200, "[{\"id\":"))];
     let outcome = replayer().offline(&recorded(("GET", "/agents"), answered(200, AGENTS), &calls));
