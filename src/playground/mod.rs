@@ -9,6 +9,7 @@
 //! A dry run never sends a call with an effect. It sends reads to a service only on request.
 //! Recordings and replies are masked before they are used, so that no page can display a secret.
 
+mod checked;
 mod files;
 mod letter;
 mod recorded;
@@ -17,6 +18,7 @@ mod run;
 mod tried;
 mod what_if;
 
+pub use checked::FailedExample;
 pub use files::{KeptContracts, KeptFiles, PackFile};
 pub use letter::Letter;
 pub use recorded::{EXCHANGES_MAX, RecordedExchanges, RecordedSummary};

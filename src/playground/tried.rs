@@ -1,6 +1,7 @@
 //! The pack under test: the served one, or a variant with edited files. Compiled on demand with its
 //! examples, and cached.
 
+use super::checked::CheckedExamples;
 use super::files::{KeptFiles, PackFile};
 use super::recorded::RecordedExchanges;
 use arc_swap::ArcSwap;
@@ -66,6 +67,7 @@ pub(super) struct DryRunPack {
     pub(super) settings: Arc<Settings>,
     /// Examples of routes. Those generated from the contracts are last.
     pub(super) examples: Vec<RouteExample>,
+    pub(super) checked: CheckedExamples,
     pub(super) files: PackSource,
     pub(super) served: Arc<ServedPack>,
 }
@@ -315,12 +317,23 @@ fn compile_files(
         ExampleKind::Route(route) => Some(*route),
         ExampleKind::Shape(_) | ExampleKind::Harvest(_) => None,
     };
+    // Before `choose`: an example may be of a route that the settings do not select.
+    let checked = CheckedExamples::run(&pack);
     let kept = kept::examples(&pack, &contracts);
     let examples = pack.examples.iter().cloned().chain(kept).filter_map(of_routes).collect();
     let own = Arc::get_mut(&mut pack).expect("nobody else has been given the pack yet");
     settings.choose(own);
     let routers = SideId::BOTH.map(|side| Router::new(&pack.directions[side]));
-    Ok(DryRunPack { pack, routers, contracts, settings: Arc::new(settings), examples, files, served })
+    Ok(DryRunPack {
+        pack,
+        routers,
+        contracts,
+        settings: Arc::new(settings),
+        examples,
+        checked,
+        files,
+        served,
+    })
 }
 
 fn apply_changes(files: &KeptFiles, changes: &Changes) -> Result<PackSource, TryError> {
