@@ -28,6 +28,8 @@ pub(super) struct Buffer {
 pub(super) struct Workspace {
     pub(super) buffers: BTreeMap<PathBuf, Buffer>,
     packs: BTreeMap<PathBuf, OpenPack>,
+    /// The files of the only pack, at `/`. `None`: packs are folders on disk.
+    memory: Option<PackSource>,
 }
 
 /// A pack with an open file.
@@ -46,6 +48,19 @@ struct OpenPack {
     is_published: bool,
 }
 
+impl OpenPack {
+    fn new() -> OpenPack {
+        OpenPack {
+            compiler: Compiler::with_references(),
+            current: None,
+            is_stale: true,
+            whole: None,
+            published: Vec::new(),
+            is_published: false,
+        }
+    }
+}
+
 /// A place in an open file of a pack.
 #[derive(Debug)]
 pub(super) struct Cursor {
@@ -58,6 +73,17 @@ pub(super) struct Cursor {
 }
 
 impl Workspace {
+    /// Creates a workspace of one pack, whose closed files have these texts. Its folder is `/`.
+    pub(super) fn of_memory(files: PackSource) -> Workspace {
+        let packs = BTreeMap::from([(PathBuf::from("/"), OpenPack::new())]);
+        Workspace { buffers: BTreeMap::new(), packs, memory: Some(files) }
+    }
+
+    /// Returns the text of an open file.
+    pub(super) fn text(&self, path: &Path) -> Option<&str> {
+        self.buffers.get(path).map(|buffer| &*buffer.text)
+    }
+
     /// Sets the text of a file, and opens its pack.
     pub(super) fn open(&mut self, uri: &str, version: Value, text: &str) {
         let Some(path) = path_of(uri) else { return };
@@ -79,14 +105,7 @@ impl Workspace {
             (pack.is_stale, pack.is_published) = (true, false);
         }
         for root in roots {
-            self.packs.entry(root).or_insert_with(|| OpenPack {
-                compiler: Compiler::with_references(),
-                current: None,
-                is_stale: true,
-                whole: None,
-                published: Vec::new(),
-                is_published: false,
-            });
+            self.packs.entry(root).or_insert_with(OpenPack::new);
         }
     }
 
@@ -116,6 +135,9 @@ impl Workspace {
 
     /// Returns the folder of the pack that a file belongs to: the nearest one with a manifest.
     fn root_of(&self, file: &Path) -> Option<PathBuf> {
+        if self.memory.is_some() {
+            return Some(PathBuf::from("/"));
+        }
         let has_manifest = |folder: &&Path| {
             let manifest = folder.join(MANIFEST);
             self.buffers.contains_key(&manifest) || manifest.is_file()
@@ -152,8 +174,11 @@ impl Workspace {
     /// Returns the files of a pack as the editor shows them.
     fn source(&self, root: &Path) -> PackSource {
         // A folder that cannot be read is a pack without its closed files, and the findings name these.
-        let disk = PackSource::from_dir(root).unwrap_or_default();
-        let mut files: BTreeMap<String, Arc<[u8]>> = disk.files().iter().cloned().collect();
+        let closed = match &self.memory {
+            Some(files) => files.clone(),
+            None => PackSource::from_dir(root).unwrap_or_default(),
+        };
+        let mut files: BTreeMap<String, Arc<[u8]>> = closed.files().iter().cloned().collect();
         for (path, buffer) in &self.buffers {
             let name = path.strip_prefix(root).ok().and_then(Path::to_str);
             let is_own = |name: &&str| {

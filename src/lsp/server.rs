@@ -204,7 +204,7 @@ impl Server {
 }
 
 /// Converts a finding. `uri` returns the URI of a file by its path inside the pack.
-fn diagnostic(
+pub(super) fn diagnostic(
     uri: &dyn Fn(&str) -> String,
     encoding: ColumnUnit,
     sources: &Sources,
