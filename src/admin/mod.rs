@@ -28,7 +28,7 @@ mod status;
 pub(crate) use answer::AdminResponse;
 pub(crate) use api::read_bytes;
 pub(crate) use guard::{AccessLevel, Guard, SignIn, Visitor, is_behind_tls, is_own_form};
-pub(crate) use playground::{dry_run, record_next, write_letter};
+pub(crate) use playground::{dry_run, fault_status, record_next, write_letter};
 pub(crate) use retire::after_sunset_rows;
 pub(crate) use session::cookie;
 pub use session::{Role, SessionPolicy};

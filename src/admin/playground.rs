@@ -161,13 +161,22 @@ pub(crate) async fn write_letter(
 
 impl From<TryError> for AdminResponse {
     fn from(error: TryError) -> AdminResponse {
-        let (status, kind) = match error {
-            TryError::Findings(_) => (StatusCode::UNPROCESSABLE_ENTITY, "findings"),
-            TryError::NoSuchFile(_) => (StatusCode::NOT_FOUND, "file"),
-            TryError::Request(_) => (StatusCode::BAD_REQUEST, "request"),
-            TryError::CompileTime(_) => (StatusCode::UNPROCESSABLE_ENTITY, "time"),
-            TryError::Interrupted => (StatusCode::SERVICE_UNAVAILABLE, "interrupted"),
-        };
+        let (status, kind) = fault_status(&error);
         AdminResponse::json(status, &json!({ "error": error.to_string(), "kind": kind }))
+    }
+}
+
+/// Returns the status of an error and its name in the API.
+pub(crate) fn fault_status(error: &TryError) -> (StatusCode, &'static str) {
+    match error {
+        TryError::Findings(_) => (StatusCode::UNPROCESSABLE_ENTITY, "findings"),
+        TryError::Examples(_) => (StatusCode::UNPROCESSABLE_ENTITY, "examples"),
+        TryError::NoSuchFile(_) => (StatusCode::NOT_FOUND, "file"),
+        TryError::Request(_) | TryError::Unchanged => (StatusCode::BAD_REQUEST, "request"),
+        TryError::Conflict(_) | TryError::Link(_) => (StatusCode::CONFLICT, "conflict"),
+        TryError::NotWritable => (StatusCode::FORBIDDEN, "not writable"),
+        TryError::Write(_) => (StatusCode::INTERNAL_SERVER_ERROR, "write"),
+        TryError::CompileTime(_) => (StatusCode::UNPROCESSABLE_ENTITY, "time"),
+        TryError::Interrupted => (StatusCode::SERVICE_UNAVAILABLE, "interrupted"),
     }
 }

@@ -367,6 +367,7 @@ pub(super) fn playground_pack(config: &Config, loaded: &LoadedPack) -> playgroun
         fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
         upstreams: config.services().map(|(name, url, tls)| (name, service_address(url, tls))).collect(),
         public_urls: config.public_urls().map(|(name, url)| (name, url.to_string())).collect(),
+        writable: config.mapping.clone().filter(|_| config.is_mapping_writable),
     }
 }
 

@@ -2,14 +2,15 @@
 //! answer, and for each field the mapping line and the message that it originates from.
 //!
 //! This module has the pack under test ([`PlaygroundSession`]), a dry run ([`DryRunRequest`],
-//! [`Ran`]), recorded exchanges replayed through a changed pack ([`WhatIf`]), and the migration
-//! notice. Plans are executed in `translate`, values traced in `translate::sources`, answers
-//! compared in `replay`, traffic recorded in `capture`.
+//! [`Ran`]), recorded exchanges replayed through a changed pack ([`WhatIf`]), edited files with their
+//! patch ([`Edits`]), and the migration notice. Plans are executed in `translate`, values traced in
+//! `translate::sources`, answers compared in `replay`, traffic recorded in `capture`.
 //!
 //! A dry run never sends a call with an effect. It sends reads to a service only on request.
 //! Recordings and replies are masked before they are used, so that no page can display a secret.
 
 mod checked;
+mod edits;
 mod files;
 mod letter;
 mod recorded;
@@ -19,6 +20,7 @@ mod tried;
 mod what_if;
 
 pub use checked::FailedExample;
+pub use edits::{Edits, FileEdit, texts};
 pub use files::{KeptContracts, KeptFiles, PackFile};
 pub use letter::Letter;
 pub use recorded::{EXCHANGES_MAX, RecordedExchanges, RecordedSummary};

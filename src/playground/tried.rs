@@ -4,14 +4,16 @@
 use super::checked::CheckedExamples;
 use super::files::{KeptFiles, PackFile};
 use super::recorded::RecordedExchanges;
+use crate::lsp::MemoryPack;
 use arc_swap::ArcSwap;
 use serde::Serialize;
 use std::collections::BTreeMap;
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 use switchback_compiler::contract::{Contract, Contracts, OpKey, TypeKind};
 use switchback_compiler::diagnostic::{Colour, to_text};
-use switchback_compiler::mapping::load::PackSource;
+use switchback_compiler::mapping::load::{MANIFEST, MAPPING_SUFFIX, PackSource};
 use switchback_compiler::mapping::{Compiler, kept};
 use switchback_engine::translate::Settings;
 use switchback_gateway::http_client::ServiceAddress;
@@ -32,6 +34,8 @@ pub struct ServedPack {
     pub upstreams: Vec<(String, ServiceAddress)>,
     /// Configured public addresses of services, by the same names.
     pub public_urls: Vec<(String, String)>,
+    /// The folder of the pack, if edited files may be saved there.
+    pub writable: Option<PathBuf>,
 }
 
 /// A playground session. Clones share its state.
@@ -45,12 +49,16 @@ pub(super) struct WorkbenchState {
     compiled: Mutex<Vec<(Changes, Arc<DryRunPack>)>>,
     /// Locked during a compilation, so that concurrent requests for the same pack compile once and
     /// never occupy all cores.
-    compiling: tokio::sync::Mutex<()>,
+    pub(super) compiling: tokio::sync::Mutex<()>,
     recorded: RecordedExchanges,
+    pub(super) editor: Arc<tokio::sync::Mutex<EditorState>>,
 }
 
+/// The compiled state of the editors, with the pack that it belongs to.
+pub(super) type EditorState = Option<(Arc<ServedPack>, MemoryPack)>;
+
 /// Texts of mapping files, by name, in place of the served ones.
-pub(super) type Changes = BTreeMap<String, String>;
+pub type Changes = BTreeMap<String, String>;
 
 /// Most cached packs.
 // Typically the served pack and one edited variant.
@@ -82,6 +90,21 @@ pub enum TryError {
     NoSuchFile(String),
     #[error("{0}")]
     Request(String),
+    /// The rendered results of the examples.
+    #[error("examples of the pack do not hold:\n{}", .0.join("\n"))]
+    Examples(Vec<String>),
+    #[error("no text is changed")]
+    Unchanged,
+    #[error(
+        "`{0}` has changed since it was opened here; copy your text, open the file again and repeat the change"
+    )]
+    Conflict(String),
+    #[error("the configuration does not permit changes of the pack; set `mapping.writable`")]
+    NotWritable,
+    #[error("`{0}` is a link; change the file that it leads to where it is deployed from")]
+    Link(String),
+    #[error("the pack cannot be changed: {0}")]
+    Write(String),
     #[error("the pack takes more than {0} s to compile; make fewer changes at once")]
     CompileTime(u64),
     #[error("interrupted")]
@@ -112,6 +135,7 @@ impl PlaygroundSession {
             compiled: Mutex::default(),
             compiling: tokio::sync::Mutex::default(),
             recorded: RecordedExchanges::default(),
+            editor: Arc::default(),
         };
         PlaygroundSession(Arc::new(shared))
     }
@@ -127,13 +151,16 @@ impl PlaygroundSession {
         // Lookups would not return these any more, since they compare the served state. Clearing frees
         // their memory.
         self.0.compiled.lock().unwrap_or_else(PoisonError::into_inner).clear();
+        if let Ok(mut editor) = self.0.editor.try_lock() {
+            *editor = None;
+        }
     }
 
     /// Returns the served mapping files by name. These can be edited for a dry run.
     pub fn files(&self) -> Vec<(String, String)> {
         let served = self.0.served.load_full();
-        let is_mapping = |file: &&PackFile| file.name.ends_with(".map.yaml") || file.name == "pack.yaml";
-        served.files.iter().filter(is_mapping).map(|file| (file.name.clone(), file.text())).collect()
+        let is_editable = |file: &&PackFile| is_mapping(&file.name);
+        served.files.iter().filter(is_editable).map(|file| (file.name.clone(), file.text())).collect()
     }
 
     /// Returns the address of a side's service, or of another host of it (`SIDE/HOST`).
@@ -295,6 +322,17 @@ fn named_place(contract: &Contract, operation: &str, pattern: &str) -> Option<(S
         }
     }
     found.filter(|(_, place)| rest.is_empty() && !place.is_empty())
+}
+
+/// Returns whether a file of a pack can be edited: the manifest and mapping files.
+pub(super) fn is_mapping(name: &str) -> bool {
+    name == MANIFEST || (name.ends_with(MAPPING_SUFFIX) && !name.contains('/'))
+}
+
+/// Compiles a pack within [`COMPILE_TIME_MAX`].
+pub(super) fn compile_in_time(files: PackSource, served: Arc<ServedPack>) -> Result<DryRunPack, TryError> {
+    let until = Instant::now() + COMPILE_TIME_MAX;
+    compile_files(files, served, &|| Instant::now() >= until)
 }
 
 /// Compiles a pack, until `is_stopped` returns true.

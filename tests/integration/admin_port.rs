@@ -89,6 +89,7 @@ impl Port {
                 fronts: Vec::new(),
                 upstreams: Vec::new(),
                 public_urls: Vec::new(),
+                writable: None,
             }),
             registry: Registry::new(store.clone(), Some(endpoint)),
             gate: ArcSwap::from_pointee(GateSettings::default()),
