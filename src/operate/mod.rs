@@ -7,11 +7,13 @@
 mod capture;
 mod clients;
 mod history;
+mod mapping;
 mod refusal;
 
 pub(crate) use capture::{CaptureRequest, begin_capture, end_capture, record};
 pub(crate) use clients::{apply_clients, retry_grant};
 pub(crate) use history::{note, person};
+pub(crate) use mapping::save_mapping;
 pub(crate) use refusal::{Refusal, RefusalKind};
 
 use crate::config::DateOrTime;

@@ -1,6 +1,7 @@
 //! Results of the dual run: comparisons and differences per operation. The page of an operation
 //! lists the differing fields, each with both values, the responsible mapping line, and the remedy.
 
+use super::editor;
 use super::fields::percent_encode;
 use super::layout::{Page, Tab, empty, unread};
 use super::words::{Tone, badge, count, count_noun, moment, operation, percent};
@@ -245,7 +246,7 @@ fn source(visit: &PageContext<'_>, cause: &Cause) -> Markup {
     html! {
         p { (cause_words(cause)) }
         @if let (Some((file, line)), Some(lines)) = (place, lines) {
-            p.source-name { code { (file) ":" (line) } " " a href={ "/playground?file=" (percent_encode(file)) } { "Open the file in the playground" } }
+            p.source-name { code { (file) ":" (line) } " " a href=[cause.line().and_then(editor::address)] { "Edit this line" } }
             ol.mapping-lines {
                 @for (number, text) in &lines {
                     li.marked[*number == line] { span.number { (number) } code { (text) } }

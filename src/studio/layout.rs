@@ -105,13 +105,22 @@ pub(crate) struct Page {
     pub(crate) title: String,
     /// Whether the page updates itself every two seconds.
     pub(crate) is_live: bool,
+    /// Path of a script of this page alone.
+    pub(crate) script: Option<&'static str>,
     pub(crate) body: Markup,
 }
 
 impl Page {
     /// Creates a page that updates itself.
     pub(crate) fn live(tab: Tab, title: impl Into<String>, body: Markup) -> Page {
-        Page { status: StatusCode::OK, tab: Some(tab), title: title.into(), is_live: true, body }
+        Page {
+            status: StatusCode::OK,
+            tab: Some(tab),
+            title: title.into(),
+            is_live: true,
+            script: None,
+            body,
+        }
     }
 
     /// Creates a static page.
@@ -124,10 +133,15 @@ impl Page {
         Page { status, ..self }
     }
 
+    /// Adds a script.
+    pub(crate) fn script(self, path: &'static str) -> Page {
+        Page { script: Some(path), ..self }
+    }
+
     /// Creates a page with only a title and a text, such as an error.
     pub(crate) fn notice(status: StatusCode, title: &str, body: Markup) -> Page {
         let body = html! { div.notice-page { h1 { (title) } (body) } };
-        Page { status, tab: None, title: title.to_owned(), is_live: false, body }
+        Page { status, tab: None, title: title.to_owned(), is_live: false, script: None, body }
     }
 }
 
@@ -137,7 +151,7 @@ impl PageContext<'_> {
         let html = html! {
             (DOCTYPE)
             html lang="en" data-theme=(self.theme.word()) {
-                (head(&page.title))
+                (head(&page.title, page.script))
                 body data-live[page.is_live] data-path=(self.path) {
                     a.skip href="#main" { "Skip to the content" }
                     (self.masthead(page.tab))
@@ -271,7 +285,7 @@ fn role_badge(visit: &PageContext<'_>) -> Markup {
     }
 }
 
-fn head(title: &str) -> Markup {
+fn head(title: &str, script: Option<&str>) -> Markup {
     html! {
         head {
             meta charset="utf-8";
@@ -281,6 +295,7 @@ fn head(title: &str) -> Markup {
             link rel="icon" type="image/svg+xml" href=(ASSETS.icon.path);
             link rel="stylesheet" href=(ASSETS.style.path);
             script src=(ASSETS.script.path) defer {}
+            @if let Some(script) = script { script src=(script) defer {} }
         }
     }
 }
@@ -295,7 +310,7 @@ pub(super) fn outside(title: &str, theme: Theme, body: &Markup) -> String {
     html! {
         (DOCTYPE)
         html lang="en" data-theme=(theme.word()) {
-            (head(title))
+            (head(title, None))
             body.outside {
                 main #main {
                     div.card {

@@ -17,6 +17,8 @@ mod charts;
 mod clients;
 mod decisions;
 mod differences;
+mod editor;
+mod edits;
 mod fields;
 mod history;
 mod kept;
@@ -56,7 +58,7 @@ use switchback_gateway::token::ClientInfo;
 use tokio::task::spawn_blocking;
 use traffic::Traffic;
 
-/// Largest form body. The largest form is an exchange pasted into the playground.
+/// Largest form body. The largest forms are an exchange pasted into the playground and edited files.
 const FORM_BYTES_MAX: u64 = 2 << 20;
 /// Most transitions, and most other history entries, in one read.
 const HISTORY_MAX: u32 = 2_000;
@@ -370,6 +372,7 @@ impl Studio {
             ["differences", rest @ ..] => differences::look(&visit, rest).await,
             ["playground", rest @ ..] => playground::look(&visit, rest).await,
             ["requests", rest @ ..] => requests::look(&visit, rest),
+            ["editor", rest @ ..] => editor::look(&visit, rest).await,
             _ => visit.not_found(),
         }
     }
@@ -450,6 +453,7 @@ impl Studio {
         match segments.as_slice() {
             ["clients", rest @ ..] => clients::form(&visit, rest, &form).await,
             ["playground", rest @ ..] => playground::form(&visit, rest, &form).await,
+            ["editor", rest @ ..] => editor::form(&visit, rest, &form).await,
             ["operations", rest @ ..] => operations::form(&visit, rest, &form).await,
             ["reload"] => {
                 if form.has("seen") && form.get("seen") != visit.pack_seen() {
@@ -465,7 +469,7 @@ impl Studio {
 
 /// The forms that operators may submit, each with the kind of its history entry, as in
 /// [`crate::admin::CALLS`]. Forms that are not listed return 404.
-pub const FORMS: [(&str, Option<&str>); 15] = [
+pub const FORMS: [(&str, Option<&str>); 21] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),
     ("/clients/{name}/sunset", Some("sunset set")),
@@ -478,8 +482,14 @@ pub const FORMS: [(&str, Option<&str>); 15] = [
     ("/operations/{side}/{operation}/hold", Some("gate held")),
     ("/operations/{side}/{operation}/release", Some("gate released")),
     ("/playground", None),
-    ("/playground/what-if", None),
     ("/playground/record", Some("recording begun")),
+    ("/editor", None),
+    ("/editor/check", None),
+    ("/editor/complete", None),
+    ("/editor/what-if", None),
+    ("/editor/patch", None),
+    ("/editor/save", Some("mapping saved")),
+    ("/editor/record", Some("recording begun")),
     ("/reload", Some("reload asked for")),
 ];
 

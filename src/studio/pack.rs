@@ -327,7 +327,10 @@ fn files(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
                     Some((name, text)) => {
                         @match text {
                             Some(text) => {
-                                header { h2 { (name) } span.soft { (count_noun(text.lines().count() as u64, "line")) } }
+                                header {
+                                    h2 { (name) } span.soft { (count_noun(text.lines().count() as u64, "line")) }
+                                    @if visit.parts.workbench.open(name).is_some() { a.aside href={ "/editor?file=" (percent_encode(name)) "&line=" (line.max(1)) } { "Edit" } }
+                                }
                                 (source_view(name, &text, line))
                             }
                             None => {

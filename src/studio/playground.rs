@@ -6,13 +6,15 @@
 
 use super::PageContext;
 use super::clients::client_field;
+use super::edits;
 use super::fields::FormFields;
 use super::layout::{Page, Tab, empty};
 use super::route::tone;
 use super::words::{Tone, badge, count, count_noun, moment_text, operation, percent, phase};
 use crate::admin::{AdminResponse, dry_run, record_next};
 use crate::playground::{
-    DryRunRequest, ExampleRequest, Ran, RanAnswer, RanCall, TracedField, TriedRequest, TryError, WhatIf,
+    DryRunRequest, EXCHANGES_MAX, Edits, ExampleRequest, Ran, RanAnswer, RanCall, TracedField, TriedRequest,
+    TryError, texts,
 };
 use http::StatusCode;
 use maud::{Markup, html};
@@ -43,16 +45,14 @@ struct PlaygroundDraft {
     phase: String,
     live: bool,
     client: String,
-    file: String,
-    /// The edited text of that file.
-    text: String,
+    /// Mapping files with texts other than the served ones.
+    edits: Edits,
 }
 
 /// The result of the page's action.
 enum PlaygroundResult {
     Nothing,
     Ran(Box<Ran>),
-    WhatIf(WhatIf),
     Fault(TryError),
 }
 
@@ -73,8 +73,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         Ok(None) => return being_read(visit),
         Err(error) => return page(visit, &[], &PlaygroundDraft::default(), &PlaygroundResult::Fault(error)),
     };
-    let mut draft =
-        PlaygroundDraft { file: visit.query.get("file").to_owned(), ..PlaygroundDraft::default() };
+    let mut draft = PlaygroundDraft::default();
     let wanted = visit.query.get("operation");
     let number = visit.query.get("example").parse::<usize>().ok();
     let number = number.or_else(|| {
@@ -102,22 +101,20 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
 fn being_read(visit: &PageContext<'_>) -> AdminResponse {
     let body = html! {
         div.page-head { h1 { "Playground" } }
-        (empty("The pack is being compiled for trying", &html! { "Its examples are loading. " a href={ "/playground" (visit.query.with("file", visit.query.get("file"))) } { "Look again" } }))
+        (empty("The pack is being compiled for trying", &html! { "Its examples are loading. " a href="/playground" { "Look again" } }))
     };
     visit.page(Page::live(Tab::Playground, "Playground", body))
 }
 
 pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFields) -> AdminResponse {
-    let draft = PlaygroundDraft::from_form(form);
+    let draft = PlaygroundDraft::from_form(visit, form);
     let came = match rest {
+        // From the editor, without a request.
+        [] if draft.is_empty() && !form.has("target") => PlaygroundResult::Nothing,
         [] => run(visit, &draft).await,
-        ["what-if"] => match visit.parts.workbench.what_if(draft.files(visit)).await {
-            Ok(said) => PlaygroundResult::WhatIf(said),
-            Err(error) => PlaygroundResult::Fault(error),
-        },
         // A redirect, so that reloading the page does not record again.
         ["record"] => {
-            if record_next(visit.parts, visit.who(), 100).await.is_ok() {
+            if record_next(visit.parts, visit.who(), EXCHANGES_MAX).await.is_ok() {
                 return AdminResponse::see("/playground#recorded");
             }
             PlaygroundResult::Fault(TryError::Request("Another capture is open; end it first.".to_owned()))
@@ -129,7 +126,7 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
 }
 
 async fn run(visit: &PageContext<'_>, draft: &PlaygroundDraft) -> PlaygroundResult {
-    let ask = match draft.ask(visit) {
+    let ask = match draft.ask() {
         Ok(ask) => ask,
         Err(error) => return PlaygroundResult::Fault(error),
     };
@@ -140,9 +137,8 @@ async fn run(visit: &PageContext<'_>, draft: &PlaygroundDraft) -> PlaygroundResu
 }
 
 impl PlaygroundDraft {
-    fn from_form(form: &FormFields) -> PlaygroundDraft {
-        // Browsers submit line ends as CRLF, while the files of a pack have LF. Every text would otherwise
-        // count as changed.
+    fn from_form(visit: &PageContext<'_>, form: &FormFields) -> PlaygroundDraft {
+        // Browsers submit line ends as CRLF.
         let text = |name: &str| form.get(name).replace("\r\n", "\n");
         PlaygroundDraft {
             method: text("method"),
@@ -154,8 +150,7 @@ impl PlaygroundDraft {
             phase: text("phase"),
             live: form.has("live"),
             client: text("client"),
-            file: text("file"),
-            text: text("text"),
+            edits: edits::parse(visit, form),
         }
     }
 
@@ -172,17 +167,7 @@ impl PlaygroundDraft {
             .map_or_else(|_| example.body.clone(), |body| format!("{body:#}"));
     }
 
-    /// Returns the edited file, if it differs from the served one.
-    fn files(&self, visit: &PageContext<'_>) -> BTreeMap<String, String> {
-        let serving = visit.parts.workbench.files().into_iter().find(|(name, _)| *name == self.file);
-        let is_changed = serving.is_some_and(|(_, text)| text.trim_end() != self.text.trim_end());
-        match is_changed && !self.text.is_empty() {
-            true => BTreeMap::from([(self.file.clone(), format!("{}\n", self.text.trim_end()))]),
-            false => BTreeMap::new(),
-        }
-    }
-
-    fn ask(&self, visit: &PageContext<'_>) -> Result<DryRunRequest, TryError> {
+    fn ask(&self) -> Result<DryRunRequest, TryError> {
         let har = (!self.har.trim().is_empty()).then(|| serde_json::from_str(&self.har)).transpose();
         let har = har.map_err(|error| TryError::Request(format!("the pasted entry is no JSON: {error}")))?;
         let headers = self.headers.lines().filter_map(|line| {
@@ -203,7 +188,7 @@ impl PlaygroundDraft {
             har,
             recorded: self.recorded.filter(|_| !is_har),
             phase: Some(self.phase.clone()).filter(|phase| !phase.is_empty()),
-            files: self.files(visit),
+            files: texts(&self.edits),
             live: self.live,
             client: Some(self.client.clone()).filter(|client| !client.is_empty()),
         })
@@ -216,12 +201,11 @@ fn page(
     draft: &PlaygroundDraft,
     came: &PlaygroundResult,
 ) -> AdminResponse {
-    let mut draft = draft.clone();
-    // Preselect the file of the route, unless the user has chosen another.
-    if let (true, PlaygroundResult::Ran(ran)) = (draft.file.is_empty(), came) {
-        draft.file = ran.route.split(':').next().unwrap_or_default().to_owned();
-    }
-    let draft = &draft;
+    // The editor opens the route of the request.
+    let route = match came {
+        PlaygroundResult::Ran(ran) => ran.route.as_str(),
+        _ => "",
+    };
     // 422 instead of 200, so that scripts and tests notice a fault without reading the page.
     let status = match came {
         PlaygroundResult::Fault(_) => StatusCode::UNPROCESSABLE_ENTITY,
@@ -233,13 +217,12 @@ fn page(
             p.lead { "Runs a request through the mapping. Calls with side effects are planned and not sent; replies come from the pack's examples unless you select live reads. Point at a field of the answer, or move to it with the Tab key, to highlight its way through the mapping." }
         }
         div.bench {
-            (editor(visit, examples, draft))
+            (editor(visit, examples, draft, route))
             div.bench-result #result aria-live="polite" {
                 @match came {
                     PlaygroundResult::Nothing => { (empty("No result yet", &html! { "Take an example, or write a request, and press Try." })) }
                     PlaygroundResult::Fault(error) => { (fault(error)) }
                     PlaygroundResult::Ran(ran) => { (result(ran)) }
-                    PlaygroundResult::WhatIf(said) => { (what_if(said)) }
                 }
             }
         }
@@ -261,13 +244,12 @@ fn fault(error: &TryError) -> Markup {
     }
 }
 
-fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &PlaygroundDraft) -> Markup {
-    let bench = &visit.parts.workbench;
-    let files = bench.files();
-    let file = files
-        .iter()
-        .find(|(name, _)| *name == draft.file)
-        .or_else(|| files.iter().find(|(name, _)| !name.contains("examples")));
+fn editor(
+    visit: &PageContext<'_>,
+    examples: &[ExampleRequest],
+    draft: &PlaygroundDraft,
+    route: &str,
+) -> Markup {
     html! {
         div.bench-editor {
             section.panel aria-labelledby="examples-title" {
@@ -339,25 +321,16 @@ fn editor(visit: &PageContext<'_>, examples: &[ExampleRequest], draft: &Playgrou
                     }
                 }
                 section.panel.stack aria-labelledby="mapping-title" {
-                    h2 #mapping-title { "Mapping text" }
-                    p.hint { "Changes here are not served. Copy a correct mapping into the pack." }
-                    @if let Some((name, text)) = file {
-                        input type="hidden" name="file" value=(name);
-                        label { (name)
-                            textarea.mapping name="text" rows="14" spellcheck="false" wrap="off" { (if draft.text.is_empty() { text } else { &draft.text }) }
-                        }
-                    }
-                    p.files {
-                        "Other files: "
-                        @for (name, _) in files.iter().filter(|(name, _)| file.is_none_or(|(own, _)| own != name)) {
-                            a href={ "/playground" (visit.query.with("file", name)) } { (name) } " "
-                        }
+                    h2 #mapping-title { "Mapping" }
+                    (edits::hidden(&draft.edits, ""))
+                    input type="hidden" name="go" value=(route);
+                    @if draft.edits.is_empty() { p.hint { "The served mapping files." } } @else {
+                        p.notice.busy { "With the edited texts of " (edits::names(&draft.edits)) "." }
                     }
                     @if visit.may_operate() {
-                        div.actions {
-                            button type="submit" { "Try with this text" }
-                            button type="submit" formaction="/playground/what-if" { "Run on " (count_noun(bench.recorded().list().len() as u64, "recorded exchange")) }
-                        }
+                        div.actions { button type="submit" formaction="/editor" { "Edit the mapping" } }
+                    } @else {
+                        p { a href="/editor" { "Mapping files" } }
                     }
                 }
             }
@@ -376,7 +349,7 @@ fn recorded_list(visit: &PageContext<'_>) -> Markup {
                 @if bench.recorded().is_recording() { (badge(Tone::Busy, "recording")) }
             }
             @if all.is_empty() {
-                p.soft { "None. The next hundred exchanges can be recorded, masked, in memory." }
+                p.soft { "None. The next " (count(EXCHANGES_MAX as u64)) " exchanges can be recorded, masked, in memory." }
             } @else {
                 div.scroll role="region" aria-label="Recorded exchanges" tabindex="0" {
                     table {
@@ -397,7 +370,7 @@ fn recorded_list(visit: &PageContext<'_>) -> Markup {
             @if visit.may_operate() && !bench.recorded().is_recording() {
                 form method="post" action="/playground/record" {
                     (visit.form_token())
-                    button.small type="submit" { "Record the next 100 exchanges" }
+                    button.small type="submit" { "Record the next " (count(EXCHANGES_MAX as u64)) " exchanges" }
                 }
             }
         }
@@ -671,51 +644,6 @@ fn from_key(root: &str, call: Option<u32>, place: &str) -> String {
     }
 }
 
-fn what_if(said: &WhatIf) -> Markup {
-    // Unknown exchanges count as neither. As unchanged, they would support a mapping that was not tried.
-    let judged = said.exchanges.saturating_sub(said.unknown);
-    let changed = judged.saturating_sub(said.same);
-    html! {
-        section.panel aria-labelledby="what-if-title" {
-            header { h2 #what-if-title { "Changes by this text" } span.soft { "compared with the calls and answers that were recorded" } }
-            p #what-if-sum {
-                "Of " (count_noun(said.exchanges as u64, "recorded exchange")) ", " (count(judged as u64)) " could be compared: "
-                strong { (count(said.same as u64)) " unchanged, " (count(changed as u64)) " changed" }
-                "; " (count(said.unknown as u64)) " unknown."
-            }
-            @if !said.reasons.is_empty() {
-                ul { @for (reason, times) in &said.reasons { li.soft { (count_noun(*times as u64, "exchange")) ": " (reason) } } }
-            }
-            @if said.changed.is_empty() {
-                @if said.exchanges == 0 {
-                    p.notice.warn { "No exchange is recorded." }
-                } @else if judged == 0 {
-                    p.notice.warn { "No exchange could be compared: whether calls or answers change is unknown." }
-                } @else if said.unknown > 0 {
-                    p.notice.warn { "No call and no answer of the compared exchanges changes. The others are unknown." }
-                } @else {
-                    p.notice.good { "No call and no answer changes." }
-                }
-            } @else {
-                div.scroll role="region" aria-label="What changes" tabindex="0" {
-                    table #what-changes {
-                        thead { tr { th { "Operation" } th { "What changes" } th.n { "Exchanges" } th { "Line" } th { "Open" } } }
-                        tbody { @for group in &said.changed {
-                            tr {
-                                td { @let (side, name) = group.operation.split_once(' ').unwrap_or(("", &group.operation)); (side) " " (operation(name)) }
-                                td { strong { (group.what) } p.soft { (group.example) } }
-                                td.n { (count(group.count as u64)) }
-                                td { @if let Some(line) = &group.line { code { (line) } } }
-                                td { @for number in &group.recorded { a href={ "/playground?recorded=" (number) } { (number) } " " } }
-                            }
-                        } }
-                    }
-                }
-            }
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -724,44 +652,6 @@ mod tests {
     fn text(markup: &Markup) -> String {
         let pieces = markup.0.split('<').map(|piece| piece.split_once('>').map_or(piece, |(_, text)| text));
         pieces.collect()
-    }
-
-    #[test]
-    fn a_change_is_good_only_where_all_that_was_recorded_could_be_judged() {
-        for (exchanges, same, unknown, sum, notice, is_good) in [
-            (0, 0, 0, "Of 0 recorded exchanges, 0 could be compared", "No exchange is recorded", false),
-            (4, 0, 4, "0 could be compared: 0 unchanged, 0 changed; 4 unknown", "is unknown", false),
-            (
-                4,
-                3,
-                1,
-                "3 could be compared: 3 unchanged, 0 changed; 1 unknown",
-                "The others are unknown",
-                false,
-            ),
-            (1, 1, 0, "Of 1 recorded exchange, 1 could be compared", "No call and no answer changes.", true),
-        ] {
-            let markup = what_if(&WhatIf { exchanges, same, unknown, ..WhatIf::default() });
-            let said = text(&markup);
-            assert!(said.contains(sum) && said.contains(notice), "{said}");
-            assert_eq!(markup.0.contains("notice good"), is_good, "{said}");
-        }
-    }
-
-    #[test]
-    fn changed_exchanges_are_counted_once_whatever_changes_in_them() {
-        let group = crate::playground::ChangeGroup {
-            operation: "v2 GET /a".to_owned(),
-            what: "answer $.a: missing".to_owned(),
-            line: None,
-            example: String::new(),
-            count: 2,
-            recorded: vec![0],
-        };
-        let changed = vec![group.clone(), group];
-        let said =
-            text(&what_if(&WhatIf { exchanges: 5, same: 2, unknown: 1, changed, ..WhatIf::default() }));
-        assert!(said.contains("4 could be compared: 2 unchanged, 2 changed; 1 unknown"), "{said}");
     }
 
     #[test]

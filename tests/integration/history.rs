@@ -3,9 +3,12 @@
 //! must be added here.
 
 use crate::support::dual::{ADMIN_TOKEN, Dual, Running, Upstreams, ask, eventually, started};
+use crate::support::editor::copy;
 use crate::support::raw::{Answer, Client};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
 use std::collections::BTreeSet;
+use std::path::Path;
 use std::process::Command;
 use switchback::admin::CALLS;
 use switchback::app::FORMS;
@@ -16,7 +19,10 @@ const OPERATION: &str = "GET /chats";
 async fn world() -> (Sandbox, Dual, Running) {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
-    dual.configure(&service, Upstreams::of(&service), &["administrator", "manager"], "");
+    let pack = dual.folder.path().join("pack");
+    copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging"), &pack);
+    let more = format!("mapping: {{ folder: '{}', writable: true }}\n", pack.display());
+    dual.configure(&service, Upstreams::of(&service), &["administrator", "manager"], &more);
     let gateway = dual.started().await;
     (service, dual, gateway)
 }
@@ -170,7 +176,7 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
-    let (_service, _dual, gateway) = world().await;
+    let (_service, dual, gateway) = world().await;
     call(&gateway, "POST /api/clients", &json!({"name": "beta"})).await;
     let form = "content-type: application/x-www-form-urlencoded\r\norigin: http://localhost\r\n";
     let answer = send(&gateway, "POST /login", form, &format!("token={ADMIN_TOKEN}&name=Ada&to=/")).await;
@@ -187,7 +193,14 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
     let (_, rest) = page.split_once("name=\"form_token\" value=\"").expect("a form");
     let token = rest.split('"').next().expect("a token");
     let window = "operation=GET+/chats&client=*&minutes=10&from=2998-12-31T10:00";
-    let mut done = BTreeSet::from(["/playground", "/playground/what-if"]);
+    let mut done = BTreeSet::from([
+        "/playground",
+        "/editor",
+        "/editor/check",
+        "/editor/complete",
+        "/editor/what-if",
+        "/editor/patch",
+    ]);
     for (pattern, body) in [
         ("/clients/brownouts", window),
         ("/clients/brownouts/{id}/remove", ""),
@@ -212,6 +225,21 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
         assert!([200, 303].contains(&answer.status), "{path}: {} {}", answer.status, answer.text());
         done.insert(pattern);
     }
+    call(&gateway, "POST /api/capture/end", &json!({})).await;
+    let path = "POST /editor/record";
+    let answer = send(&gateway, path, &fields, &format!("form_token={token}")).await;
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    done.insert("/editor/record");
+    let page =
+        send(&gateway, "GET /editor?file=pack.yaml", &format!("cookie: {cookie}\r\n"), "").await.text();
+    let (_, rest) = page.split_once("name=\"opened:pack.yaml\" value=\"").expect("the served text");
+    let opened = rest.split('"').next().expect("a digest");
+    let text = std::fs::read_to_string(dual.folder.path().join("pack/pack.yaml")).expect("a manifest");
+    let text = utf8_percent_encode(&format!("{text}# changed\n"), NON_ALPHANUMERIC).to_string();
+    let body = format!("form_token={token}&opened%3Apack.yaml={opened}&text%3Apack.yaml={text}");
+    let answer = send(&gateway, "POST /editor/save", &fields, &body).await;
+    assert_eq!(answer.status, 303, "{}", answer.text());
+    done.insert("/editor/save");
     // Only a client with an application can be connected.
     let path = "POST /clients/manager/retry";
     let answer = send(&gateway, path, &fields, &format!("form_token={token}")).await;

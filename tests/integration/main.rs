@@ -51,6 +51,7 @@ mod lens_laws;
 mod local_cluster;
 mod lsp;
 mod manual;
+mod mapping_editor;
 mod media_types;
 mod metric_values;
 mod migrations;

@@ -5,6 +5,7 @@ use crate::admin::AdminResponse;
 use crate::studio::charts::{self, Chart, Series};
 use crate::studio::clients::{COUNTED_SINCE, callers};
 use crate::studio::differences::further;
+use crate::studio::editor;
 use crate::studio::fields::percent_encode;
 use crate::studio::layout::{Page, Tab, unread};
 use crate::studio::traffic::{ChartLine, ChartSpan, OperationPoint};
@@ -346,7 +347,7 @@ fn findings(summary: Option<&Summary>, now_ms: i64) -> Markup {
                 tbody { @for (at, tally) in tallies.iter().take(FINDINGS).enumerate() {
                     tr id={ "finding-" (at) } {
                         td { code { (tally.pattern) } (tally.reading()) } td { (badge(Tone::Quiet, tally.kind.word())) }
-                        td { (tally.cause) } td.n { (count(tally.calls)) } td { (moment(tally.last_ms, now_ms)) }
+                        td { (tally.cause) @if let Some(address) = tally.cause.line().and_then(editor::address) { " " a href=(address) { "Edit" } } } td.n { (count(tally.calls)) } td { (moment(tally.last_ms, now_ms)) }
                         td { (tally.example) }
                     }
                 } }

@@ -3,6 +3,7 @@
 
 use super::dual::{ADMIN_TOKEN, Running, eventually};
 use super::raw::{Answer, Client};
+use percent_encoding::{NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
 /// A page of the studio, as a program with the admin token gets it.
@@ -87,9 +88,13 @@ pub struct Session {
 impl Session {
     /// Signs in with the admin token.
     pub async fn open(gateway: &Running) -> Session {
-        let form = "content-type: application/x-www-form-urlencoded\r\norigin: http://localhost\r\n";
-        let body = format!("token={ADMIN_TOKEN}&name=Ada&to=/");
-        let answer = send(gateway, "POST /login", form, &body).await;
+        Session::open_with(gateway, ADMIN_TOKEN).await
+    }
+
+    /// Signs in with this token.
+    pub async fn open_with(gateway: &Running, token: &str) -> Session {
+        let body = format!("token={token}&name=Ada&to=/");
+        let answer = send(gateway, "POST /login", FORM, &body).await;
         let cookie = answer.values("set-cookie").first().and_then(|cookie| cookie.split(';').next());
         Session { cookie: cookie.expect("a session").to_owned() }
     }
@@ -100,7 +105,26 @@ impl Session {
     }
 }
 
-async fn send(gateway: &Running, line: &str, fields: &str, body: &str) -> Answer {
+impl Session {
+    /// Submits a form with these fields.
+    pub async fn submit(&self, gateway: &Running, path: &str, fields: &[(&str, &str)]) -> Answer {
+        let page = self.page(gateway, "/history").await;
+        let (_, rest) = page.split_once("name=\"form_token\" value=\"").expect("each page has a form");
+        let token = rest.split('"').next().unwrap_or_default();
+        let encode = |text: &str| utf8_percent_encode(text, NON_ALPHANUMERIC).to_string();
+        let pairs = [("form_token", token)].into_iter().chain(fields.iter().copied());
+        let pairs = pairs.map(|(name, value)| format!("{}={}", encode(name), encode(value)));
+        let body = pairs.collect::<Vec<_>>().join("&");
+        let head = format!("{FORM}cookie: {}\r\n", self.cookie);
+        send(gateway, &format!("POST {path}"), &head, &body).await
+    }
+}
+
+/// The fields of a form that a page of the studio sends.
+pub const FORM: &str = "content-type: application/x-www-form-urlencoded\r\norigin: http://localhost\r\n";
+
+/// Sends a request to the admin port; `fields` end in `\r\n` each.
+pub async fn send(gateway: &Running, line: &str, fields: &str, body: &str) -> Answer {
     let mut client = Client::connect(gateway.admin).await;
     let length = body.len();
     let head =
