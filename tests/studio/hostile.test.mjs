@@ -93,7 +93,7 @@ test("what upstreams, packs and captures say is text on every page", async () =>
     return exchanges.length > 10 && exchanges;
   });
   const paths = [
-    "/", "/operations", "/requests", "/requests?client=%22%3E%3Cscript%3E", "/differences", "/playground", "/clients", "/clients/acme", "/clients?outcome=unknown", "/history",
+    "/", "/operations", "/requests", "/requests?client=%22%3E%3Cscript%3E", "/differences", "/playground", "/editor", "/clients", "/clients/acme", "/clients?outcome=unknown", "/history",
     "/pack", "/pack?show=shapes", "/pack?show=decisions", "/pack?show=settings", "/pack?show=contract&side=v2", "/pack?show=contract&side=v3", "/pack?show=changes",
     `/pack?show=files&file=${encodeURIComponent(`"><img src=x onerror=alert(12)>.map.yaml`)}`, "/pack?show=files&file=chats.map.yaml",
     ...["GET /chats", "GET /contacts", "GET /chats/{id}", "GET /agents"].flatMap((one) => [`/operations/v2/${encodeURIComponent(one)}`, `/differences/v2/${encodeURIComponent(one)}`, `/playground?operation=${encodeURIComponent(`v2 ${one}`)}`]),
@@ -123,8 +123,8 @@ test("an archive of somebody else, and mapping texts that do not compile, are te
     { har: JSON.stringify(entry) },
     { har: ALL },
     { method: HEADER, target: `/v2/chats?x=${ALL}`, headers: `x: ${ALL}`, body: ALL },
-    { method: "GET", target: "/v2/chats", file: "chats.map.yaml", text: `${LINE}: [${LINE}\n` },
-    { method: "GET", target: "/v2/chats", file: ALL, text: ALL },
+    { method: "GET", target: "/v2/chats", "text:chats.map.yaml": `${LINE}: [${LINE}\n` },
+    { method: "GET", target: "/v2/chats", [`text:${ALL}`]: ALL },
     { method: "GET", target: "/v2/chats", phase: ALL, client: ALL, live: "1", recorded: ALL },
   ];
   for (const fields of answered) {

@@ -11,7 +11,7 @@ import { chromium as browsers } from 'playwright-core';
 const here = dirname(fileURLToPath(import.meta.url));
 export const root = join(here, '..', '..');
 export const chromium = process.env.CHROMIUM ?? '/usr/bin/chromium';
-const program = process.env.SWITCHBACK ?? join(root, 'target', 'debug', 'switchback');
+export const program = process.env.SWITCHBACK ?? join(root, 'target', 'debug', 'switchback');
 const shots = process.env.ARTEFACTS;
 
 /** A demo on free ports, from a copy of the messaging pack that `change` may edit. */

@@ -84,12 +84,20 @@ test('a request is written and tried, nothing of it is sent, and hostile texts s
   assert.ok((await text('.call pre')).includes('<script>'), 'it shows as it was written');
   assert.equal(await page.evaluate(() => window.hit), undefined);
   assert.deepEqual(await sent(), []);
-  // A mapping text that does not compile is shown as the compiler shows it, and nothing typed is lost.
-  await page.$eval('textarea[name="text"]', (area) => { area.value = `${area.value}\nrouts: <script>window.hit=1</script>\n`; });
+  // A mapping text that does not compile is shown as the compiler shows it, and it moves along with the request.
+  await press(page, 'button[formaction="/editor"]');
+  await page.focus('.cm-content');
+  await page.keyboard.press('Control+End');
+  await page.keyboard.type('\nrouts: <script>window.hit=1</script>');
+  await page.keyboard.press('Escape');
+  await press(page, 'button[formaction="/playground"]');
+  assert.match(await text('#bench-form'), /With the edited texts of messages\.map\.yaml/);
+  await page.type('input[name="target"]', '/v2/chats/31/messages');
   await press(page, '#bench-form .primary');
   assert.match(await text('#fault'), /does not compile[\s\S]*routs/);
-  assert.match(await page.$eval('textarea[name="text"]', (area) => area.value), /routs: <script>/);
   assert.equal(await page.$eval('input[name="target"]', (input) => input.value), '/v2/chats/31/messages');
+  await press(page, 'button[formaction="/editor"]');
+  assert.match(await page.$eval('textarea[data-editor]', (area) => area.value), /routs: <script>/);
   assert.equal(await page.evaluate(() => window.hit), undefined);
 });
 

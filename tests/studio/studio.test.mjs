@@ -29,6 +29,7 @@ const PAGES = {
   requests: "/requests",
   differences: "/differences",
   playground: "/playground",
+  editor: "/editor?file=contacts.map.yaml&line=48",
   clients: "/clients",
   pack: "/pack",
   shapes: "/pack?show=shapes",

@@ -1,11 +1,13 @@
-// A migration walked through in the studio, from a difference to the end of the old version: found, its line located, a fix tried
-// against captured traffic, the pack changed, the difference gone, the operation promoted, who remains, brownout, sunset.
+// A migration walked through in the studio, from a difference to the end of the old version: found, its line opened in the editor,
+// a fix compared with recorded traffic, its patch applied, the difference gone, the operation promoted, who remains, brownout, sunset.
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { readFile, rm, writeFile } from 'node:fs/promises';
+import { cp, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { api, call, chromium, demo, press, shot, until, visitor } from './retire.mjs';
+import { api, call, chromium, demo, press, program, shot, until, visitor } from './retire.mjs';
 
 const OPERATION = 'GET /contacts/{id}';
 const RIGHT = '    same: [id, name, email, mobile, phone]\n    rename:\n';
@@ -40,21 +42,24 @@ test('a difference is found, mended and promoted, and the old version is brought
     await press(page, `a[href="/differences/v2/${encodeURIComponent(OPERATION)}"]`);
     await shot(page, 'walk-1-difference');
 
-    // Located: the marked line is the wrong one.
-    const fields = await page.$$eval('.difference h2', (all) => all.map((one) => one.textContent));
-    assert.ok(fields.includes('$.mobile') || fields.includes('$.phone'), String(fields));
-    const marked = await page.$$eval('.mapping-lines .marked code', (all) => all.map((one) => one.textContent.trim()));
-    assert.ok(marked.some((line) => line === 'mobile: {v3: phone}' || line === 'phone: {v3: mobile}'), String(marked));
+    // Located: the marked line is the wrong one, and the editor opens at it.
+    const wrong = ['mobile: {v3: phone}', 'phone: {v3: mobile}'];
+    const marked = await page.$$eval('.difference', (all) => all.map((one) => [one.querySelector('.marked code')?.textContent.trim(), one.querySelector('.source-name a')?.getAttribute('href')]));
+    const [, opened] = marked.find(([line]) => wrong.includes(line)) ?? assert.fail(JSON.stringify(marked));
+    await press(page, `a[href="${opened}"]`);
+    const line = async () => (await page.waitForSelector('.cm-activeLine')).textContent().then((text) => text.trim());
+    assert.ok(wrong.includes(await line()), await line());
+    await shot(page, 'walk-2-editor');
 
-    // Captured: in canary for all, the mapping answers, and its exchanges hold its calls.
-    await api(running, '/api/phases', { operation: OPERATION, phase: 'canary', share: 1, force: true, reason: 'to capture what differs' });
-    await page.goto(`${running.admin}/playground`);
-    await press(page, 'form[action="/playground/record"] button');
-    await reads(4);
-    await until('exchanges are recorded', async () => (await api(running, '/api/playground/recorded')).exchanges.length >= 4);
-
-    // Tried: a recorded exchange shows the way of the field, and the mended text changes it and nothing else.
-    await page.goto(`${running.admin}/playground?recorded=0&file=contacts.map.yaml`);
+    // Recorded: five hundred exchanges, answered by the old service and compared in the shadow.
+    await press(page, 'button[formaction="/editor/record"]');
+    const recorded = async () => (await api(running, '/api/playground/recorded')).exchanges.length;
+    for (let sent = 0; sent < 500; sent += 50) {
+      await reads(50);
+      await until('the exchanges are recorded', async () => (await recorded()) >= sent + 50);
+    }
+    // A recorded exchange shows the way of the field.
+    await page.goto(`${running.admin}/playground?recorded=0`);
     await page.waitForSelector('.leaf.made');
     const way = await page.$$eval('.leaf.made', (all) => {
       const leaf = all.find((one) => one.dataset.place === 'answer $.phone');
@@ -63,24 +68,51 @@ test('a difference is found, mended and promoted, and the old version is brought
     });
     assert.match(way.note, /\$\.phone is kept from reply 1 \$\.mobile, by contacts\.map\.yaml:\d+/);
     assert.ok(way.lit.some((place) => place === 'reply-0 $.mobile'), String(way.lit));
-    assert.ok(way.lit.some((line) => line?.startsWith('contacts.map.yaml:')), String(way.lit));
-    await shot(page, 'walk-2-playground');
-    await page.$eval('textarea[name="text"]', (area, [wrong, right]) => {
-      area.value = area.value.replace(wrong, right);
-    }, [WRONG, RIGHT]);
-    await press(page, 'button[formaction="/playground/what-if"]');
+    await page.goto(`${running.admin}${opened}`);
+    await press(page, 'button[formaction="/editor/what-if"]');
+    const effect = () => page.$eval('#effect-sum', (sum) => sum.textContent);
+    assert.match(await effect(), /^500 of 500 recorded exchanges differ\. 0 of \d+ examples differ\.$/);
     const changes = await page.$$eval('#what-changes tbody tr td:nth-child(2) strong', (all) => all.map((one) => one.textContent));
     assert.deepEqual(changes.map((change) => change.split(': ')[0]).sort(), ['answer $.mobile', 'answer $.phone']);
-    await shot(page, 'walk-3-what-if');
+    await shot(page, 'walk-3-differ');
+
+    // Corrected by keyboard alone, from the line that the result names.
+    await press(page, '#what-changes button[name="go"]');
+    const isFirst = (await line()) === wrong[0];
+    const write = async (field) => {
+      await page.keyboard.press('End');
+      await page.keyboard.press('Shift+Home');
+      await page.keyboard.type(`${field}: {v3: ${field}}`);
+      // Closes the list of names, if it is open.
+      await page.keyboard.press('Escape');
+    };
+    await write(isFirst ? 'mobile' : 'phone');
+    await page.keyboard.press(isFirst ? 'ArrowDown' : 'ArrowUp');
+    await write(isFirst ? 'phone' : 'mobile');
+    await until('the pack compiles', async () => (await page.$eval('#editor-status', (status) => status.textContent)) === 'The pack compiles.');
+    await press(page, 'button[formaction="/editor/what-if"]');
+    assert.match(await effect(), /^0 of 500 recorded exchanges differ\. 0 of \d+ examples differ\.$/);
+    await shot(page, 'walk-4-equal');
+
+    // Downloaded: the patch is what `git apply` takes, and the pack that it makes compiles.
+    const [download] = await Promise.all([page.waitForEvent('download'), page.$eval('button[formaction="/editor/patch"]', (button) => button.click())]);
+    const patch = await download.path();
+    const elsewhere = await mkdtemp(join(tmpdir(), 'switchback-patch-'));
+    await cp(running.pack, elsewhere, { recursive: true });
+    const apply = (cwd) => execFileSync('git', ['apply', patch], { cwd, env: { ...process.env, GIT_CEILING_DIRECTORIES: cwd } });
+    apply(elsewhere);
+    execFileSync(program, ['check', elsewhere]);
+    const mended = (await running.read('contacts.map.yaml')).replace(wrong[0], 'mobile: {v3: mobile}').replace(wrong[1], 'phone: {v3: phone}');
+    assert.equal(await readFile(join(elsewhere, 'contacts.map.yaml'), 'utf8'), mended);
+    await rm(elsewhere, { recursive: true });
     assert.ok((await running.read('contacts.map.yaml')).includes(WRONG), 'the studio writes no file');
 
-    // Changed: by hand, as git would; the gateway takes it up.
+    // Applied: the gateway takes it up.
     const before = (await api(running, '/api/pack')).generation;
-    await running.edit('contacts.map.yaml', (text) => text.replace(WRONG, RIGHT));
+    apply(running.pack);
     await until('the pack is reloaded', async () => (await api(running, '/api/pack')).generation > before);
 
     // Gone: under the new pack evidence is counted anew, and nothing differs. The sandbox answers both sides alike.
-    await api(running, '/api/phases', { operation: OPERATION, phase: 'shadow' });
     await reads(5);
     await until('what is compared is equal', async () => {
       const found = await difference();
@@ -90,7 +122,7 @@ test('a difference is found, mended and promoted, and the old version is brought
       await page.goto(`${running.admin}/differences/v2/${encodeURIComponent(OPERATION)}`);
       return (await page.$eval('main', (main) => main.textContent)).includes('No compared answer differs.');
     });
-    await shot(page, 'walk-4-gone');
+    await shot(page, 'walk-5-gone');
 
     // Promoted.
     await api(running, '/api/phases', { operation: OPERATION, phase: 'translated' });
@@ -102,7 +134,7 @@ test('a difference is found, mended and promoted, and the old version is brought
       await page.reload();
       return page.$eval('#usage', (usage) => usage.textContent.includes('/contacts/{id}') && usage.textContent.includes('acme')).catch(() => false);
     });
-    await shot(page, 'walk-5-clients');
+    await shot(page, 'walk-6-clients');
     await press(page, '#client-acme a');
     const letter = await page.$eval('#letter-text', (text) => text.textContent);
     assert.match(letter, /== GET \/contacts\/\{id\}/);
@@ -119,7 +151,7 @@ test('a difference is found, mended and promoted, and the old version is brought
     assert.ok(Number(turned.headers.get('retry-after')) > 500);
     assert.equal(JSON.parse(turned.text).reason, 'v2 ends <b>soon</b>');
     assert.ok((await page.$eval('#brownouts tbody', (body) => body.textContent)).includes('v2 ends <b>soon</b>'), 'hostile text is text');
-    await shot(page, 'walk-6-brownout');
+    await shot(page, 'walk-7-brownout');
     await press(page, '#brownouts tbody button');
     assert.equal((await call(running, '/v2/contacts/1001')).status, 200);
 
@@ -134,7 +166,7 @@ test('a difference is found, mended and promoted, and the old version is brought
     const ended = await call(running, '/v2/contacts/1001');
     assert.equal(ended.status, 410);
     assert.equal(JSON.parse(ended.text).reason, 'This version of the service has ended.');
-    await shot(page, 'walk-7-sunset');
+    await shot(page, 'walk-8-sunset');
     assert.deepEqual(faults, []);
   } finally {
     await browser.close();

@@ -41,8 +41,8 @@ const ended = (child) =>
   });
 
 export class World {
-  /** `store`: its address, where it is not a file in the folder; `upstreams`: others than the sandbox; `pack`: changes the pack before it is served. */
-  static async open({ store, upstreams, pack = () => {} } = {}) {
+  /** `store`: its address, where it is not a file in the folder; `upstreams`: others than the sandbox; `pack`: changes the pack before it is served; `writable`: whether the studio may save it. */
+  static async open({ store, upstreams, pack = () => {}, writable = false } = {}) {
     const world = new World();
     world.folder = mkdtempSync(join(tmpdir(), "switchback-studio-"));
     world.pack = join(world.folder, "pack");
@@ -63,7 +63,7 @@ export class World {
 admin: { listen: 127.0.0.1:0, token: ${OPERATE}, read_token: ${READ} }
 store: '${store ?? `sqlite:${world.folder}/store.db`}'
 key: \${TEST_KEY}
-mapping: '${world.pack}'
+mapping: { folder: '${world.pack}', writable: ${writable} }
 upstreams: ${upstreams ?? `{ v3: { url: '${world.service}/v3' }, v2: { url: '${world.service}/v2' } }`}
 settings: { agents: { max_chats: 5 } }
 oauth: { authorize_url: '${world.service}/oauth/authorize', token_url: '${world.service}/oauth/access_token', redirect_url: '${word("OAuth redirect_uri")}' }
