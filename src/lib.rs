@@ -5,6 +5,7 @@ pub(crate) mod after_sunset;
 pub mod app;
 pub mod cli;
 pub mod config;
+pub(crate) mod figures;
 pub mod harvest;
 pub mod lsp;
 pub(crate) mod operate;
