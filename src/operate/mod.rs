@@ -1,20 +1,26 @@
 //! Changes by operators, for the command line, the admin API and the studio. Each surface reads its
-//! own input and renders results. Shared are the checks of a change, its author, and its refusal.
+//! own input and renders results. Shared are the checks of a change, its author, and its refusal,
+//! and the list of conditions that need an operator.
 //!
 //! The gateway crate executes the changes (`Phases`, `Registry`, `Retirement`, `Store`) and writes
 //! the history entry in the same transaction, with the author that a handle has (`by`).
 
+pub(crate) mod attention;
 mod capture;
 mod clients;
 mod history;
 mod mapping;
 mod refusal;
+mod remedy;
+mod sentence;
 
 pub(crate) use capture::{CaptureRequest, begin_capture, end_capture, record};
 pub(crate) use clients::{apply_clients, retry_grant};
 pub(crate) use history::{note, person};
 pub(crate) use mapping::save_mapping;
 pub(crate) use refusal::{Refusal, RefusalKind};
+pub(crate) use remedy::{AttentionItem, Place, Remedy};
+pub(crate) use sentence::{Piece, Sentence};
 
 use crate::config::DateOrTime;
 

@@ -6,11 +6,10 @@ mod fields;
 mod list;
 mod losses;
 mod one;
-pub(super) mod status;
+mod status;
 mod usage;
 
 pub(super) use self::fields::client_field;
-pub(super) use self::status::{credential_trouble, reason_words};
 pub(super) use self::usage::{COUNTED_SINCE, callers};
 
 use self::brownouts::{add_brownout, asked_for_brownout, second_brownout};

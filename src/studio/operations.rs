@@ -16,7 +16,7 @@ use crate::admin::AdminResponse;
 use crate::operate::Refusal;
 use http::StatusCode;
 use maud::html;
-use switchback_gateway::shadow::{PhaseChange, PhaseInfo, PhaseView, PhasesError};
+use switchback_gateway::shadow::{PhaseChange, PhaseInfo, PhasesError};
 
 /// Longest reason, in characters.
 const REASON_CHARS_MAX: usize = 500;
@@ -74,16 +74,6 @@ const AS_CONFIGURED: &str = "configured";
 /// Returns the URL path of an operation's page.
 pub(super) fn address(side: &str, operation: &str) -> String {
     format!("/operations/{}/{}", percent_encode(side), percent_encode(operation))
-}
-
-/// Returns the usual next phase with its initial share.
-pub(super) fn next_phase(now: &PhaseView) -> Option<(&'static str, &'static str)> {
-    match now.phase {
-        "legacy" => Some(("shadow", "")),
-        "shadow" => Some(("canary", "0.05")),
-        "canary" => Some(("translated", "0.01")),
-        _ => None,
-    }
 }
 
 fn not_done(visit: &PageContext<'_>, info: &PhaseInfo, refusal: &Refusal) -> AdminResponse {

@@ -2,7 +2,7 @@
 //! of conditions that need an operator.
 
 use super::PageContext;
-use super::attention::{self, AttentionContext, CHECKED};
+use super::attention;
 use super::charts::{self, Series, bar};
 use super::fields::percent_encode;
 use super::layout::{Page, Tab};
@@ -22,7 +22,7 @@ const BUSIEST_MAX: usize = 8;
 pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
     let span = ChartSpan::from_word(visit.query.get("span"));
     let phases = visit.parts.phases.list();
-    let (waiting, lacking) = attention(visit, &phases).await;
+    let waiting = attention::gather(visit).await;
     let body = html! {
         div.page-head {
             h1 { "Overview" }
@@ -38,12 +38,7 @@ pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
             (tiles(visit, span))
             section.panel.w8 #attention aria-labelledby="attention-title" {
                 header { h2 #attention-title { "Needs attention" } }
-                @if !waiting.is_empty() {
-                    ul.todo { @for one in &waiting { (one) } }
-                } @else if lacking.is_empty() {
-                    p.soft { "Nothing needs attention. " (CHECKED) }
-                }
-                (attention::of_unread(&lacking))
+                (attention::render(&waiting, visit))
             }
             section.panel.w4 #progress aria-labelledby="progress-title" {
                 header { h2 #progress-title { "Migration progress" } a.aside href="/operations" { "Operations" } }
@@ -55,44 +50,6 @@ pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
         }
     };
     visit.page(Page::live(Tab::Overview, "Overview", body))
-}
-
-/// Renders the rows that need attention. Also returns the names of the data that could not be read.
-async fn attention(visit: &PageContext<'_>, phases: &[PhaseInfo]) -> (Vec<Markup>, Vec<&'static str>) {
-    let (clients, reports, transitions, events) =
-        tokio::join!(visit.clients(), visit.reports(), visit.transitions(), visit.events());
-    let board = visit.parts.board.load();
-    let reader = AttentionContext {
-        now_ms: visit.now_ms,
-        may_operate: visit.may_operate(),
-        form_token: visit.form_token(),
-        is_store_away: visit.store_away.is_some(),
-        replica: visit.is_one_of_several().then(|| visit.studio.replicas.name().to_owned()),
-    };
-    let others = visit.studio.replicas.others(visit.now_ms);
-    let reported = reports.rows();
-    let moved = transitions.rows();
-    let unpersisted = visit.parts.tokens.health().unpersisted;
-    let rows = [
-        attention::of_brownouts(&visit.parts.retirement.brownouts(), &reader),
-        attention::of_the_store(visit.store_away, &reader),
-        attention::of_replicas(&others, &board.pack.hash, &reader),
-        attention::of_the_process(visit.parts.drain.is_leaving(), unpersisted, &reader),
-        attention::of_the_pack(&board.pack, &visit.pack_seen(), &reader),
-        attention::of_certificates(&board.certificates, &reader),
-        attention::of_operations(phases, reported, moved, &reader),
-        attention::of_clients(clients.rows(), &reader),
-        attention::of_events(events.rows()),
-        attention::of_unknown_calls(&visit.parts.unknown.newest(), &reader),
-    ];
-    let failing = [
-        (clients.failing_since, "grants and credentials"),
-        (reports.failing_since, "differences"),
-        (transitions.failing_since, "transitions"),
-        (events.failing_since, "events"),
-    ];
-    let lacking = failing.iter().filter(|(since, _)| since.is_some()).map(|(_, what)| *what).collect();
-    (rows.into_iter().flatten().collect(), lacking)
 }
 
 /// Renders the totals of the span, with current rates.

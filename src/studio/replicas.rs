@@ -13,6 +13,8 @@
 use super::traffic::{Point, SlotCounts, TOLD_MAX, Traffic, errors_of, requests_of};
 use crate::admin::AdminParts;
 use crate::requests::{OtherSample, SampleDigest, process_name};
+use crate::operate::attention::PeerReplica;
+pub(crate) use crate::operate::attention::ReplicaPresence;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -74,24 +76,18 @@ impl ReplicaStatus {
     }
 }
 
-/// The presence of another replica. Times are Unix time in milliseconds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum ReplicaPresence {
-    Here,
-    /// The replica announced its end.
-    Left(i64),
-    /// The heartbeat stopped without an announcement; with the time of the last one.
-    Away(i64),
-    /// The store does not answer; with the time of the last heartbeat.
-    Unknown(i64),
-}
-
 /// Another replica.
 #[derive(Clone, Debug)]
 pub(crate) struct Replica {
     pub(crate) name: String,
     pub(crate) presence: ReplicaPresence,
     pub(crate) standing: ReplicaStatus,
+}
+
+impl Replica {
+    pub(crate) fn peer(&self) -> PeerReplica<'_> {
+        PeerReplica { name: &self.name, presence: self.presence, pack_hash: &self.standing.pack_hash }
+    }
 }
 
 /// The known replicas. One instance per program.

@@ -3,6 +3,7 @@
 pub(crate) use crate::figures::{
     bytes, count, count_noun, duration, names_or, percent, quantile, rate, relative, span,
 };
+use crate::operate::{Piece, Sentence};
 use maud::{Markup, html};
 use switchback_gateway::clock::rfc3339;
 pub(crate) use switchback_gateway::clock::unix_ms;
@@ -19,6 +20,19 @@ pub(crate) fn moment_text(text: &str, now_ms: i64) -> Markup {
         Some(at) => moment(at, now_ms),
         None => html! { (text) },
     }
+}
+
+/// Renders a sentence with its emphasis and times.
+pub(crate) fn sentence(sentence: &Sentence, now_ms: i64) -> Markup {
+    html! { @for piece in sentence.pieces() {
+        @match piece {
+            Piece::Plain(text) => (text),
+            Piece::Strong(text) => { strong { (text) } },
+            Piece::Code(text) => { code { (text) } },
+            Piece::Operation(name) => (operation(name)),
+            Piece::Moment(at_ms) => (moment(*at_ms, now_ms)),
+        }
+    } }
 }
 
 /// Renders `GET /things/{id}` with its method highlighted.

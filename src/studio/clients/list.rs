@@ -2,13 +2,14 @@
 
 use super::brownouts::brownouts;
 use super::fields::OF_PAGE;
-use super::status::{damaged_badge, left_badge, reason_words, token_end, tone};
+use super::status::{damaged_badge, left_badge, token_end, tone};
 use super::usage::matrix;
 use crate::admin::AdminResponse;
+use crate::operate::attention::grant_reason;
 use crate::studio::PageContext;
 use crate::studio::fields::percent_encode;
 use crate::studio::layout::{Page, Tab, empty, page_slice, pager};
-use crate::studio::words::{Tone, badge, count, moment, moment_text};
+use crate::studio::words::{Tone, badge, count, moment, moment_text, sentence};
 use http::StatusCode;
 use maud::{Markup, html};
 use switchback_gateway::retire::ClientSunset;
@@ -77,7 +78,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
                 (badge(tone, &state))
                 @if client.damaged { " " (damaged_badge()) }
                 @if client.left_configuration { " " (left_badge()) }
-                @if let Some(reason) = &client.grant.reason { " " span.soft { (reason_words(reason, client.grant.state)) } }
+                @if let Some(reason) = &client.grant.reason { " " span.soft { (sentence(&grant_reason(reason, client.grant.state), now_ms)) } }
                 @if let Some(warning) = client.grant.warning { " " (badge(Tone::Warn, "no refresh token")) " " span.soft { (warning) } }
             }
             td { (token_end(&client.grant, now_ms)) }
@@ -101,7 +102,7 @@ fn row(client: &ClientInfo, ends: &[ClientSunset], now_ms: i64) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studio::clients::status::tests::{NOON, client};
+    use crate::operate::attention::tests::{NOON, unconnected as client};
     use switchback_gateway::token::CredentialInfo;
 
     #[test]

@@ -2,15 +2,16 @@
 
 use super::brownouts::brownouts;
 use super::fields::{read_moment, side};
-use super::status::{credential_trouble, damaged_badge, left_badge, reason_words, token_end, tone};
+use super::status::{damaged_badge, left_badge, token_end, tone};
 use super::usage::calls;
 use crate::admin::{AdminResponse, cookie, is_behind_tls, write_letter};
 use crate::operate::Refusal;
+use crate::operate::attention::{credential_trouble, grant_reason};
 use crate::studio::PageContext;
 use crate::studio::fields::{FormFields, percent_decode, percent_encode};
 use crate::studio::kept;
 use crate::studio::layout::{Page, Tab, unread};
-use crate::studio::words::{Tone, badge, count_noun, moment, moment_text, unix_ms};
+use crate::studio::words::{Tone, badge, count_noun, moment, moment_text, sentence, unix_ms};
 use maud::{Markup, html};
 use std::collections::BTreeSet;
 use switchback_gateway::clock::rfc3339;
@@ -76,13 +77,13 @@ fn grant(visit: &PageContext<'_>, client: &ClientInfo) -> Markup {
     html! {
         dl.facts {
             dt { "State" } dd { @let (tone, state) = tone(client); (badge(tone, &state)) }
-            @if let Some(reason) = &grant.reason { dt { "Why" } dd { (reason_words(reason, grant.state)) } }
+            @if let Some(reason) = &grant.reason { dt { "Why" } dd { (sentence(&grant_reason(reason, grant.state), visit.now_ms)) } }
             @if client.damaged { dt { "Record" } dd { (damaged_badge()) " It was changed outside Switchback: no token selects this client." } }
             @if client.left_configuration { dt { "Configuration" } dd { (left_badge()) " Its tokens are valid until it is revoked." } }
             @for credential in &client.credentials {
                 dt { "Credential for " (credential.side) }
                 dd {
-                    @match credential_trouble(credential, visit.now_ms) { Some(words) => (words), None => "works" }
+                    @match credential_trouble(credential) { Some(trouble) => (sentence(&trouble, visit.now_ms)), None => "works" }
                     ", set " (moment_text(&credential.set_at, visit.now_ms))
                 }
             }

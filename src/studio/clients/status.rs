@@ -3,7 +3,7 @@
 use crate::studio::words::{Tone, badge, moment_text};
 use maud::{Markup, html};
 use switchback_gateway::store::GrantState;
-use switchback_gateway::token::{ClientInfo, CredentialInfo, CredentialState, GrantInfo};
+use switchback_gateway::token::{ClientInfo, GrantInfo};
 
 pub(super) fn tone(client: &ClientInfo) -> (Tone, String) {
     let state = client.revoked_at.as_ref().map_or(client.grant.state.name(), |_| "revoked");
@@ -19,20 +19,6 @@ pub(super) fn tone(client: &ClientInfo) -> (Tone, String) {
     (tone, state.replace('_', " "))
 }
 
-/// Describes a problem of a credential. `None` if it works.
-pub(in crate::studio) fn credential_trouble(credential: &CredentialInfo, now_ms: i64) -> Option<Markup> {
-    match credential.state {
-        CredentialState::Active => None,
-        CredentialState::Refused => Some(html! {
-            strong { "is rejected by the service" }
-            @if let Some(at) = &credential.refused_at { " since " (moment_text(at, now_ms)) }
-        }),
-        CredentialState::Damaged => {
-            Some(html! { strong { "does not open" } ", because its record was changed or copied" })
-        }
-    }
-}
-
 /// Renders the badge of a client with a row that was modified outside Switchback.
 pub(super) fn damaged_badge() -> Markup {
     html! { span title="Its record was changed outside Switchback; its tokens are invalid" { (badge(Tone::Bad, "damaged")) } }
@@ -41,34 +27,6 @@ pub(super) fn damaged_badge() -> Markup {
 /// Renders the badge of a client that was removed from the configuration.
 pub(super) fn left_badge() -> Markup {
     html! { span title="Its tokens are valid until it is revoked" { (badge(Tone::Warn, "not in the configuration")) } }
-}
-
-/// Describes the error of a refresh with its remedy, followed by the authorization server's error
-/// code.
-pub(in crate::studio) fn reason_words(reason: &str, state: GrantState) -> Markup {
-    let words = match reason {
-        // A grant of client credentials has no owner.
-        "invalid_grant" if state == GrantState::Misconfigured => {
-            "the authorization server refuses the application: an operator mends `client_id`, `client_secret`, or the application there"
-        }
-        "invalid_grant" => "its owner ended the authorization, or it expired: send a link to connect anew",
-        "invalid_client" | "unauthorized_client" => {
-            "the authorization server does not know the application, or its secret: an operator mends `client_id` and `client_secret`"
-        }
-        "invalid_scope" => {
-            "the authorization server does not give what is asked for: an operator mends `oauth.scopes`"
-        }
-        "invalid_request" | "unsupported_grant_type" => {
-            "the authorization server does not understand how it is asked: an operator mends `oauth`"
-        }
-        "revoked" => "it was revoked here",
-        "refresh_requested" => "an operator requested new tokens; the gateway requests them within a second",
-        other if other.starts_with("status_") => {
-            "the authorization server refuses without a reason; requests are repeated with growing pauses"
-        }
-        _ => "",
-    };
-    html! { @if words.is_empty() { (reason) } @else { (words) " " code { (reason) } } }
 }
 
 /// Renders the expiry of the access token.
@@ -83,35 +41,9 @@ pub(super) fn token_end(grant: &GrantInfo, now_ms: i64) -> Markup {
 }
 
 #[cfg(test)]
-pub(in crate::studio) mod tests {
+mod tests {
     use super::*;
-
-    pub(in crate::studio) const NOON: &str = "1970-01-01T12:00:00Z";
-
-    /// A client without a grant or a credential.
-    pub(in crate::studio) fn client(name: &str) -> ClientInfo {
-        ClientInfo {
-            name: name.to_owned(),
-            company: None,
-            created_at: NOON.to_owned(),
-            revoked_at: None,
-            damaged: false,
-            left_configuration: false,
-            tokens: 1,
-            token_sides: vec![None],
-            version: 1,
-            grant: GrantInfo {
-                state: GrantState::Unconnected,
-                reason: None,
-                generation: 0,
-                issued_at: None,
-                expires_at: None,
-                expired: false,
-                warning: None,
-            },
-            credentials: Vec::new(),
-        }
-    }
+    use crate::operate::attention::tests::{NOON, unconnected as client};
 
     /// The text of markup, its tags left out.
     fn text(markup: &Markup) -> String {

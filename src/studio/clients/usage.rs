@@ -186,7 +186,7 @@ fn is_unanswered(one: &UsageInfo) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::studio::clients::status::tests::NOON;
+    use crate::operate::attention::tests::NOON;
 
     #[test]
     fn calls_without_an_answer_are_those_that_are_known_to_have_none() {

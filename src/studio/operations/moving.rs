@@ -240,7 +240,7 @@ mod tests {
 
     #[test]
     fn of_many_chosen_clients_the_first_are_named_with_their_number() {
-        use crate::studio::clients::status::tests::client;
+        use crate::operate::attention::tests::unconnected as client;
         use switchback_gateway::shadow::PhaseView;
 
         let shown = || PhaseView { phase: "legacy", share: None };
