@@ -105,10 +105,13 @@ impl Admin {
                 {
                     standing.trust();
                 }
-                let request = Request::from_parts(head, body);
-                match need {
-                    AccessLevel::Visitor => self.studio.answer(request).await,
-                    _ => admin::route(&self.parts, request).await.unwrap_or_else(|error| error),
+                match (need, self.studio.api(&head).await) {
+                    (_, Some(answer)) => answer,
+                    (AccessLevel::Visitor, None) => self.studio.answer(Request::from_parts(head, body)).await,
+                    (_, None) => {
+                        let request = Request::from_parts(head, body);
+                        admin::route(&self.parts, request).await.unwrap_or_else(|error| error)
+                    }
                 }
             }
             Err(refusal) => refusal,

@@ -32,6 +32,7 @@ mod requests;
 mod route;
 mod seen;
 mod signin;
+mod status;
 mod traffic;
 mod words;
 
@@ -100,6 +101,8 @@ pub(crate) struct PageContext<'v> {
     pub(crate) now_ms: i64,
     /// Since when the store has not answered; `None` while it does.
     pub(crate) store_away: Option<i64>,
+    /// How long a read of the store may take.
+    patience: Duration,
 }
 
 impl PageContext<'_> {
@@ -140,7 +143,7 @@ impl PageContext<'_> {
 
     /// Returns how long a page waits for a read of the store.
     pub(crate) fn patience(&self) -> Duration {
-        if self.store_away.is_some() { Duration::ZERO } else { PATIENCE }
+        if self.store_away.is_some() { Duration::ZERO } else { self.patience }
     }
 
     /// Reads uncached data from the store for this page. `None` if it fails or exceeds the time
@@ -329,6 +332,15 @@ impl Studio {
         }
     }
 
+    /// Responds to requests of the API that need the data of several pages. `None`: the admin API
+    /// has the address.
+    pub(crate) async fn api(&self, head: &request::Parts) -> Option<AdminResponse> {
+        match head.method {
+            Method::GET | Method::HEAD => status::answer(self, head).await,
+            _ => None,
+        }
+    }
+
     async fn visit<'v>(
         &'v self,
         visitor: Visitor,
@@ -336,8 +348,19 @@ impl Studio {
         uri: &Uri,
         path: &'v str,
     ) -> PageContext<'v> {
+        self.visit_for(PATIENCE, visitor, headers, uri, path).await
+    }
+
+    async fn visit_for<'v>(
+        &'v self,
+        patience: Duration,
+        visitor: Visitor,
+        headers: &'v HeaderMap,
+        uri: &Uri,
+        path: &'v str,
+    ) -> PageContext<'v> {
         let store = self.parts.store.clone();
-        let answers = self.store.look(PATIENCE, async move { store.change().await }).await;
+        let answers = self.store.look(patience, async move { store.change().await }).await;
         PageContext {
             studio: self,
             parts: &self.parts,
@@ -349,6 +372,7 @@ impl Studio {
             is_following: headers.contains_key("x-studio-follow"),
             now_ms: self.parts.clock.unix_ms(),
             store_away: answers.failing_since,
+            patience,
         }
     }
 

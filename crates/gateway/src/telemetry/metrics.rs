@@ -35,7 +35,8 @@ pub(crate) const TRANSFORM_FAILURES: &str = "switchback_transform_failures_total
 pub(crate) const UPSTREAM_REQUESTS: &str = "switchback_upstream_requests_total";
 pub(crate) const UPSTREAM_DURATION: &str = "switchback_upstream_request_duration_seconds";
 pub(crate) const RETRIES: &str = "switchback_retries_total";
-pub(crate) const LIMITED: &str = "switchback_limited_total";
+/// Name of a metric that `switchback status` displays.
+pub const LIMITED: &str = "switchback_limited_total";
 pub(crate) const STORE_UP: &str = "switchback_store_up";
 pub(crate) const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
 /// Gauge: expiry of a client's access token in seconds since 1970.
@@ -59,7 +60,8 @@ pub const SHADOW_FINDINGS: &str = "switchback_shadow_findings_total";
 pub const SHADOW_NOISE: &str = "switchback_shadow_noise_total";
 /// Counter: requests excluded from their planned comparison, by reason.
 pub const SHADOW_DROPPED: &str = "switchback_shadow_dropped_total";
-pub(crate) const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
+/// Name of a metric that `switchback status` displays.
+pub const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
 /// Gauge: comparisons in the shadow's queue.
 pub const SHADOW_WAITING: &str = "switchback_shadow_waiting";
 /// Gauge: bytes of bodies in the shadow's queue.

@@ -120,6 +120,25 @@ impl Metrics {
     pub fn reading(&self) -> MetricsSnapshot {
         parse(&self.render())
     }
+
+    /// Returns the current values of metrics without buckets, each summed over its labels, in the
+    /// order of `names`.
+    pub fn sums<const N: usize>(&self, names: [&str; N]) -> [f64; N] {
+        sums(&self.render(), names)
+    }
+}
+
+fn sums<const N: usize>(text: &str, names: [&str; N]) -> [f64; N] {
+    let mut sums = [0.0; N];
+    for line in text.lines() {
+        let Some((head, value)) = line.rsplit_once(' ') else { continue };
+        let name = head.split_once('{').map_or(head, |(name, _)| name);
+        let at = names.iter().position(|wanted| *wanted == name);
+        if let (Some(at), Ok(value)) = (at, value.parse::<f64>()) {
+            sums[at] += value;
+        }
+    }
+    sums
 }
 
 fn parse(text: &str) -> MetricsSnapshot {
@@ -218,6 +237,12 @@ mod tests {
     use super::super::metrics::{RequestMeter, install, shadow_compared};
     use super::*;
     use std::time::Duration;
+
+    #[test]
+    fn metrics_are_summed_over_their_labels() {
+        let text = "# TYPE a counter\na{x=\"1\"} 2\na{x=\"2\"} 3\nab 7\nb 1\n";
+        assert_eq!(sums(text, ["b", "a", "c"]), [1.0, 5.0, 0.0]);
+    }
 
     #[test]
     fn what_was_counted_is_read_by_operation_with_its_clients() {
