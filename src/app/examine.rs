@@ -153,7 +153,7 @@ async fn tries(config: &Config, endpoint: Option<TokenEndpoint>) -> Vec<Try> {
 
 /// Reads the issuer's metadata, if an issuer is configured, and reports capabilities that the
 /// configured clients need but it lacks.
-async fn issuer(config: &Config, endpoint: Option<TokenEndpoint>) -> Option<Try> {
+pub(super) async fn issuer(config: &Config, endpoint: Option<TokenEndpoint>) -> Option<Try> {
     let endpoint = endpoint?;
     let address = config.oauth.as_ref()?.issuer.as_deref()?.parse::<WebUrl>().ok()?.to_masked();
     let grants = || config.clients.iter().filter_map(|client| client.grant.as_ref());
@@ -189,7 +189,7 @@ fn no_answer(why: &str) -> String {
 }
 
 /// Joins an error with its sources: the innermost one has the actual cause.
-fn causes(error: &dyn std::error::Error) -> String {
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
     let sources = std::iter::successors(error.source(), |error| error.source());
     std::iter::once(error.to_string()).chain(sources.map(ToString::to_string)).collect::<Vec<_>>().join(": ")
 }

@@ -24,6 +24,7 @@ mod interim;
 pub mod memory;
 pub mod outcome;
 mod permit;
+pub mod probe;
 pub mod proxy;
 pub mod recent;
 pub mod resident;

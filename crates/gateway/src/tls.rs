@@ -14,6 +14,8 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use tokio_rustls::TlsAcceptor;
 use x509_cert::der::Decode as _;
+use x509_cert::ext::pkix::SubjectAltName;
+use x509_cert::ext::pkix::name::GeneralName;
 
 /// A certificate chain with its private key.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -147,6 +149,20 @@ impl ServerCertificate {
     pub fn ends(&self) -> Option<u64> {
         self.0.0.load().cert.first().and_then(ends)
     }
+
+    /// Returns the DNS names for which the certificate was issued (RFC 5280, section 4.2.1.6).
+    pub fn names(&self) -> Vec<String> {
+        let certified = self.0.0.load();
+        let parse = |der: &CertificateDer<'static>| x509_cert::Certificate::from_der(der).ok();
+        let Some(certificate) = certified.cert.first().and_then(parse) else { return Vec::new() };
+        let found = certificate.tbs_certificate().get_extension::<SubjectAltName>();
+        let names = found.ok().flatten().map(|(_, names)| names.0).unwrap_or_default();
+        let name = |name: &GeneralName| match name {
+            GeneralName::DnsName(name) => Some(name.to_string()),
+            _ => None,
+        };
+        names.iter().filter_map(name).collect()
+    }
 }
 
 /// A TLS client configuration built from a [`ServiceTls`].
@@ -234,6 +250,11 @@ fn key(file: &Path) -> Result<PrivateKeyDer<'static>, TlsError> {
 fn load_certified_key(files: &TlsFiles) -> Result<CertifiedKey, TlsError> {
     let (certificates, key) = (certificates(&files.certificates)?, key(&files.key)?);
     Ok(CertifiedKey::from_der(certificates, key, &default_provider())?)
+}
+
+/// Returns the earliest expiry of a chain in seconds since 1970, if it can be parsed.
+pub(crate) fn earliest_end(chain: &[CertificateDer<'static>]) -> Option<u64> {
+    chain.iter().filter_map(ends).min()
 }
 
 fn ends(certificate: &CertificateDer<'static>) -> Option<u64> {

@@ -57,7 +57,7 @@ pub use keys::Resealed;
 pub use origin::TokenOrigin;
 pub(crate) use pairing::{Met, PairBounds, PairLookup, PairedEvent};
 pub(crate) use phases::{HoldRow, PhaseRow, TransitionRow};
-pub use reach::{StoreState, reach};
+pub use reach::{StoreFacts, StoreState, inspect, reach};
 pub use replicas::{ReplicaRow, ReplicaSlot};
 pub(crate) use retire::{AddBrownoutResult as AddedBrownout, BrownoutRow, SunsetRow, UsageRow};
 

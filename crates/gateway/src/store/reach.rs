@@ -1,6 +1,9 @@
-//! Checks whether a store can be opened, without creating or changing it.
+//! Checks whether a store can be opened, and by which program and key, without creating it or
+//! changing its data.
 
-use super::StoreError;
+use super::db::Db;
+use super::seal::KeyRing;
+use super::{StoreError, keys, schema};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -16,6 +19,47 @@ pub enum StoreState {
     There,
     /// The SQLite file does not exist, but can be created in its folder.
     ToBeMade,
+}
+
+/// The schema and the key of a store.
+#[derive(Debug)]
+pub struct StoreFacts {
+    /// The version of its schema; `None` if it has none yet.
+    pub schema: Option<i64>,
+    /// The version of this program's schema.
+    pub schema_of_program: i64,
+    /// Whether the keys open a sealed value; `Ok(false)` if nothing is sealed yet.
+    pub opens: Result<bool, StoreError>,
+}
+
+/// Reads the schema version of an existing store, and opens a sealed value with `keys`.
+///
+/// # Errors
+///
+/// The store does not exist or does not answer, or is no store.
+pub async fn inspect(url: &str, keys: &KeyRing) -> Result<StoreFacts, StoreError> {
+    let db = Db::open(url, false).await?;
+    let facts = read_facts(&db, keys).await;
+    db.close().await;
+    facts
+}
+
+async fn read_facts(db: &Db, keys: &KeyRing) -> Result<StoreFacts, StoreError> {
+    let schema = match db.has_table("_sqlx_migrations").await? {
+        true => {
+            let row = db.row("SELECT max(version) AS version FROM _sqlx_migrations", &[]).await?;
+            row.map(|row| row.int_or_none("version")).transpose()?.flatten()
+        }
+        false => None,
+    };
+    let opens = match db.has_table("sealing_keys").await? {
+        true => match db.row("SELECT id FROM sealing_keys LIMIT 1", &[]).await? {
+            Some(_) => keys::verify(db, keys).await.map(|()| true),
+            None => Ok(false),
+        },
+        false => Ok(false),
+    };
+    Ok(StoreFacts { schema, schema_of_program: schema::version(), opens })
 }
 
 /// Time limit for a connection to a database server.

@@ -38,6 +38,11 @@ migrations! {
     "0021_replica_requests"
 }
 
+/// Returns the number of the newest migration, which is the same for both databases.
+pub(super) fn version() -> i64 {
+    sqlite().iter().map(|migration| migration.version).max().unwrap_or_default()
+}
+
 /// Returns the migrations for SQLite.
 pub(super) fn sqlite() -> Migrator {
     migrator(SQLITE)
