@@ -5,7 +5,11 @@ use reqwest::{Client, StatusCode, Url};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use std::path::PathBuf;
+use std::time::Duration;
 use switchback_gateway::secret::Secret;
+
+/// Time limit of a request that a person waits for.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// The gateway to call.
 #[derive(clap::Args)]
@@ -66,7 +70,7 @@ impl AdminArgs {
         if !query.is_empty() {
             url.query_pairs_mut().extend_pairs(query);
         }
-        let request = http()?.get(url);
+        let request = http()?.get(url).timeout(ANSWER_TIMEOUT);
         let request = match &token {
             Some(token) => request.bearer_auth(token.expose()),
             None => request,
@@ -82,7 +86,12 @@ impl AdminArgs {
             ));
         }
         if !status.is_success() {
-            return Err(VerbError::Run(format!("the gateway answers {status}")));
+            let help = match status {
+                StatusCode::UNAUTHORIZED => "; give its token with --token, or set admin.token",
+                StatusCode::NOT_FOUND => "; it may run an earlier version",
+                _ => "",
+            };
+            return Err(VerbError::Run(format!("the gateway answers {status}{help}")));
         }
         let read = response.json().await;
         read.map_err(|error| VerbError::Run(format!("the gateway's answer is not understood: {error}")))

@@ -88,7 +88,7 @@ pub fn run(args: ArchiveArgs) -> ExitCode {
 
 async fn manage(args: ArchiveArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
-    let (store, format) = (&opened.store, args.store.format);
+    let (store, format) = (&opened.store, args.store.format());
     match args.verb {
         ArchiveVerb::Fill(fill_args) => {
             let config = args.store.configuration()?;

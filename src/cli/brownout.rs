@@ -76,7 +76,7 @@ async fn manage(args: BrownoutArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
     let file = args.store.file().map(ToOwned::to_owned);
     let retirement = app::retirement(&config, opened.store.clone(), file).await?;
-    let format = args.store.format;
+    let format = args.store.format();
     match args.verb {
         BrownoutVerb::Add(args) => {
             let yes = args.yes;

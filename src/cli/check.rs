@@ -4,6 +4,7 @@ mod fix;
 
 use super::output::{COULD_NOT_RUN, HAS_FINDINGS, count_noun};
 use super::pack::{PackArg, fail, render_findings};
+use super::stored::{Format, OutputArgs};
 use crate::app::FolderWatch;
 use serde_json::json;
 use std::io::{self, IsTerminal};
@@ -19,9 +20,8 @@ pub struct CheckArgs {
     #[command(flatten)]
     pack: PackArg,
 
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    format: CheckFormat,
+    #[command(flatten)]
+    output: OutputArgs,
 
     /// Fail on warnings, too
     #[arg(long)]
@@ -32,18 +32,12 @@ pub struct CheckArgs {
     fix: bool,
 
     /// Check again after each change of a file, until interrupted
-    #[arg(long, conflicts_with_all = ["fix", "format"])]
+    #[arg(long, conflicts_with_all = ["fix", "format", "json"])]
     watch: bool,
 }
 
 /// Time without changes before the files are read again. Editors write in several steps.
 const SETTLE: Duration = Duration::from_millis(100);
-
-#[derive(Clone, Copy, clap::ValueEnum)]
-enum CheckFormat {
-    Text,
-    Json,
-}
 
 pub fn run(args: &CheckArgs) -> Result<ExitCode, ExitCode> {
     if args.fix {
@@ -77,13 +71,13 @@ fn check(args: &CheckArgs) -> Result<ExitCode, ExitCode> {
     let start = Instant::now();
     let compiled = args.pack.compile()?;
     let took = start.elapsed();
-    let said = match args.format {
-        CheckFormat::Text => {
+    let said = match args.output.format() {
+        Format::Text => {
             let findings = render_findings(&compiled, io::stdout().is_terminal());
             let gap = if findings.is_empty() { "" } else { "\n" };
             format!("{findings}{gap}{}\n", summary(&compiled, took))
         }
-        CheckFormat::Json => format!("{:#}\n", as_json(&compiled, took)),
+        Format::Json => format!("{:#}\n", as_json(&compiled, took)),
     };
     print!("{said}");
     let warned = args.deny_warnings && compiled.findings.count(Severity::Warning) > 0;

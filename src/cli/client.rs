@@ -218,7 +218,7 @@ pub fn run(args: ClientArgs) -> ExitCode {
 }
 
 async fn manage(args: ClientArgs) -> Result<(), VerbError> {
-    let format = args.store.format;
+    let format = args.store.format();
     // Before the store is opened, since `add` creates a missing one.
     check_sides(&args).await?;
     let opened = match &args.verb {

@@ -1,7 +1,5 @@
 //! `switchback completions`: shell completions of the command line.
 
-use super::Cli;
-use clap::CommandFactory as _;
 use clap_complete::Shell;
 use std::process::ExitCode;
 
@@ -16,7 +14,7 @@ pub struct CompletionsArgs {
 
 pub fn run(args: &CompletionsArgs) -> ExitCode {
     let mut script = Vec::new();
-    clap_complete::generate(args.shell, &mut Cli::command(), "switchback", &mut script);
+    clap_complete::generate(args.shell, &mut super::command(), "switchback", &mut script);
     print!("{}", String::from_utf8_lossy(&script));
     ExitCode::SUCCESS
 }

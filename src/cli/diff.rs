@@ -65,7 +65,7 @@ async fn show(args: DiffArgs) -> Result<ExitCode, VerbError> {
     let DiffArgs { store, verb } = args;
     let opened = store.open_existing().await?;
     let archive = Archive::new(opened.store.clone());
-    let format = store.format;
+    let format = store.format();
     let (said, code) = match verb {
         DiffVerb::Report(args) => {
             let threshold = Threshold {

@@ -72,7 +72,7 @@ pub fn run(args: EventsArgs) -> ExitCode {
 
 async fn manage(args: EventsArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
-    let (store, format) = (&opened.store, args.store.format);
+    let (store, format) = (&opened.store, args.store.format());
     let print_count = |word: &str, count: u64| {
         format.print(&json!({ word: count }), || format!("{} {word}", count_noun(count, "event")));
     };

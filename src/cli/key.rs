@@ -50,7 +50,7 @@ pub fn run(args: KeyArgs) -> ExitCode {
 async fn rotate(args: RotateKeyArgs) -> Result<(), VerbError> {
     let opened = args.store.open().await?;
     let done = opened.store.reseal().await?;
-    args.store.format.print(&done, || {
+    args.store.format().print(&done, || {
         let retired = |key| format!("Key {key} is no longer needed; remove it from the configuration.");
         let retired = list(done.retired.iter().map(retired), "It was the only key already.");
         format!("Sealed {} with key {}.\n{retired}", count_noun(done.values, "value"), done.key)

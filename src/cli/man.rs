@@ -1,9 +1,7 @@
 //! `switchback man`: generates manual pages from the text of `--help`.
 
-use super::Cli;
 use super::output::COULD_NOT_RUN;
 use super::pack::fail;
-use clap::CommandFactory as _;
 use std::path::PathBuf;
 use std::process::ExitCode;
 
@@ -19,7 +17,7 @@ pub struct ManArgs {
 /// Writes all pages. Reports a folder that cannot be written.
 pub fn run(args: &ManArgs) -> ExitCode {
     let written = std::fs::create_dir_all(&args.folder)
-        .and_then(|()| clap_mangen::generate_to(Cli::command(), &args.folder));
+        .and_then(|()| clap_mangen::generate_to(super::command(), &args.folder));
     match written {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => fail(COULD_NOT_RUN, format_args!("switchback man: {}: {error}", args.folder.display())),

@@ -18,6 +18,7 @@ mod decide;
 #[cfg(feature = "sandbox")]
 mod demo;
 mod diff;
+mod doctor;
 mod events;
 mod explain;
 mod export;
@@ -37,13 +38,15 @@ mod requests;
 mod sandbox;
 mod schema;
 mod serve;
+mod status;
 mod stored;
+mod tasks;
 mod test;
 mod unknown;
 mod usage;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Parser, Subcommand};
+use clap::{Command, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use std::process::ExitCode;
 
 /// The version, with the commit if known.
@@ -75,6 +78,8 @@ enum Verb {
     Decide(decide::DecideArgs),
     /// Show differences found by the dual run: report, export
     Diff(diff::DiffArgs),
+    /// Examine a deployment, before or while it runs
+    Doctor(doctor::DoctorArgs),
     /// Manage waiting events: list, retry, drop
     Events(events::EventsArgs),
     /// Explain how a request is translated, with the mapping lines
@@ -113,6 +118,8 @@ enum Verb {
     Sandbox(sandbox::SandboxArgs),
     /// Print the JSON Schema of mapping files, packs or the configuration, for editors
     Schema(schema::SchemaArgs),
+    /// Print one screen about a running gateway, with the next steps
+    Status(status::StatusArgs),
     /// Run the examples of a pack
     Test(test::Args),
     /// List calls of clients to unknown operations
@@ -121,9 +128,15 @@ enum Verb {
     Usage(usage::UsageArgs),
 }
 
+/// Returns the command line, with its verbs by task in the help.
+fn command() -> Command {
+    tasks::by_task(Cli::command())
+}
+
 /// Parses the command line and runs the verb.
 pub fn main() -> ExitCode {
-    let cli = match Cli::try_parse() {
+    let parsed = command().try_get_matches().and_then(|matches| Cli::from_arg_matches(&matches));
+    let cli = match parsed {
         Ok(cli) => cli,
         Err(error) => without_values(error).exit(),
     };
@@ -136,6 +149,7 @@ pub fn main() -> ExitCode {
         Verb::Completions(args) => completions::run(&args),
         Verb::Decide(args) => decide::run(&args),
         Verb::Diff(args) => diff::run(args),
+        Verb::Doctor(args) => doctor::run(&args),
         Verb::Events(args) => events::run(args),
         Verb::Explain(args) => exit_code(explain::run(&args)),
         Verb::Fmt(args) => exit_code(fmt::run(&args)),
@@ -156,6 +170,7 @@ pub fn main() -> ExitCode {
         #[cfg(feature = "sandbox")]
         Verb::Sandbox(args) => sandbox::run(args),
         Verb::Schema(args) => exit_code(schema::run(&args)),
+        Verb::Status(args) => status::run(&args),
         Verb::Test(args) => exit_code(test::run(&args)),
         Verb::Unknown(args) => unknown::run(&args),
         Verb::Usage(args) => usage::run(args),
@@ -192,4 +207,60 @@ fn without_values(mut error: clap::Error) -> clap::Error {
         _ => {}
     }
     error
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Verbs without `--json`, each with the reason.
+    const WITHOUT_JSON: [(&str, &str); 13] = [
+        ("capture", "writes an archive"),
+        ("completions", "prints a script"),
+        ("demo", "runs until it is stopped"),
+        ("explain", "prints text for people; `report` has the same facts as JSON"),
+        ("fmt", "writes files"),
+        ("init", "writes files, with the decisions as JSON"),
+        ("key generate", "prints one value"),
+        ("learn", "writes files, with the findings as JSON"),
+        ("lsp", "speaks a protocol"),
+        ("man", "writes files"),
+        ("new", "writes files"),
+        ("pack export", "writes files"),
+        ("sandbox", "runs until it is stopped"),
+    ];
+    /// The verb `schema` prints JSON in any case.
+    const IS_JSON: &str = "schema";
+
+    /// Collects the verbs that run, such as `client add`.
+    fn leaves(command: &Command, path: &str, inherited: bool, found: &mut Vec<(String, bool)>) {
+        let own = command.get_arguments().find(|argument| argument.get_id() == "json");
+        let has_json = inherited || own.is_some();
+        let is_global = inherited || own.is_some_and(clap::Arg::is_global_set);
+        let mut verbs = command.get_subcommands().filter(|verb| verb.get_name() != "help").peekable();
+        if verbs.peek().is_none() {
+            found.push((path.to_owned(), has_json));
+        }
+        for verb in verbs {
+            let path = format!("{path} {}", verb.get_name());
+            leaves(verb, path.trim_start(), is_global, found);
+        }
+    }
+
+    // Without the sandbox, its verbs are missing.
+    #[cfg(feature = "sandbox")]
+    #[test]
+    fn every_verb_that_prints_has_json() {
+        let mut found = Vec::new();
+        leaves(&command(), "", false, &mut found);
+        let without = found.iter().filter(|(verb, has_json)| !has_json && verb != IS_JSON);
+        let mut without: Vec<&str> = without.map(|(verb, _)| verb.as_str()).collect();
+        without.sort_unstable();
+        assert_eq!(without, WITHOUT_JSON.map(|(verb, _)| verb));
+    }
+
+    #[test]
+    fn the_command_line_is_sound() {
+        command().debug_assert();
+    }
 }

@@ -92,7 +92,7 @@ pub fn run(args: PhaseArgs) -> ExitCode {
 async fn manage(args: PhaseArgs) -> Result<(), VerbError> {
     let config = args.store.configuration()?;
     let opened = args.store.open_existing().await?;
-    let (format, by) = (args.store.format, args.store.author());
+    let (format, by) = (args.store.format(), args.store.author());
     let file = args.store.file().map(ToOwned::to_owned);
     let phases = app::phases(&config, opened.store.clone(), file).await?;
     match args.verb {

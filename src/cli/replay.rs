@@ -2,6 +2,7 @@
 
 use super::output::{COULD_NOT_RUN, HAS_FINDINGS, Progress, count_noun};
 use super::pack::{PackArg, SettingsArg, fail};
+use super::stored::{Format, OutputArgs};
 use crate::replay::{Fronts, Live, ReplayChange, ReplayOutcome, ReplayVerdict, Replayer};
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -76,23 +77,16 @@ pub struct ReplayArgs {
     #[arg(long, value_name = "N", default_value_t = 20)]
     show: usize,
 
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    format: ReplayFormat,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum ReplayFormat {
-    Text,
-    Json,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub fn run(args: &ReplayArgs) -> Result<ExitCode, ExitCode> {
     let failed = |why: String| fail(COULD_NOT_RUN, format_args!("switchback replay: {why}"));
     let tally = replay(args, args.pack.pack()?).map_err(failed)?;
-    let said = match args.format {
-        ReplayFormat::Text => tally.text(args.upstream.is_some()),
-        ReplayFormat::Json => format!("{:#}\n", tally.to_json()),
+    let said = match args.output.format() {
+        Format::Text => tally.text(args.upstream.is_some()),
+        Format::Json => format!("{:#}\n", tally.to_json()),
     };
     print!("{said}");
     Ok(tally.exit_code(if args.strict { Some(0.0) } else { args.max_unknown }))

@@ -21,6 +21,9 @@ pub struct ReportArgs {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     format: ReportFormat,
+    /// One JSON document, as --format json
+    #[arg(long, conflicts_with = "format")]
+    json: bool,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
@@ -38,7 +41,8 @@ pub fn run(args: &ReportArgs) -> Result<ExitCode, ExitCode> {
         drop(settings.choose(own));
     }
     let report = plan::report(&pack);
-    let said = match args.format {
+    let format = if args.json { ReportFormat::Json } else { args.format };
+    let said = match format {
         ReportFormat::Text => report.text(),
         ReportFormat::Markdown => report.markdown(),
         ReportFormat::Json => {

@@ -35,6 +35,9 @@ pub struct ServeArgs {
     /// Output format of --check
     #[arg(long, value_enum, default_value = "text", requires = "check")]
     format: Format,
+    /// One JSON document, as --format json
+    #[arg(long, requires = "check", conflicts_with = "format")]
+    json: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
@@ -89,7 +92,8 @@ fn report_check(args: &ServeArgs, check: CheckMode, mut outcome: ConfigOutcome) 
     }
     outcome.findings.append(std::mem::take(&mut examined.findings));
     let is_ready = is_read && examined.is_ready() && !outcome.findings.has_errors();
-    match args.format {
+    let format = if args.json { Format::Json } else { args.format };
+    match format {
         Format::Text => {
             show(&outcome.sources, &outcome.findings);
             examined.pack.iter().for_each(|findings| eprintln!("{}", findings.trim_end()));

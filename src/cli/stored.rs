@@ -40,6 +40,23 @@ impl Format {
     }
 }
 
+/// The output format of a verb.
+#[derive(clap::Args, Clone, Copy)]
+pub struct OutputArgs {
+    /// Output format
+    #[arg(long, value_enum, default_value = "text", global = true)]
+    format: Format,
+    /// One JSON document, as --format json
+    #[arg(long, global = true, conflicts_with = "format")]
+    json: bool,
+}
+
+impl OutputArgs {
+    pub fn format(self) -> Format {
+        if self.json { Format::Json } else { self.format }
+    }
+}
+
 /// The store. A running gateway applies changes within a second.
 #[derive(clap::Args, Clone)]
 pub struct StoreArgs {
@@ -56,9 +73,8 @@ pub struct StoreArgs {
     /// Author for the history [default: the user of the operating system]
     #[arg(long, value_name = "NAME", global = true)]
     by: Option<String>,
-    /// Output format
-    #[arg(long, value_enum, default_value = "text", global = true)]
-    pub format: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 /// The authorization server, if the configuration does not define it.
@@ -108,6 +124,10 @@ impl StoreArgs {
     pub fn configuration(&self) -> Result<Config, VerbError> {
         let file = self.config.as_deref();
         load_config(file.ok_or_else(|| VerbError::Usage("this verb needs --config".to_owned()))?)
+    }
+
+    pub fn format(&self) -> Format {
+        self.output.format()
     }
 
     /// Opens the store. Fails if it does not exist.

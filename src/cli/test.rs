@@ -2,6 +2,7 @@
 
 use super::output::{COULD_NOT_RUN, HAS_FINDINGS, count_noun};
 use super::pack::{PackArg, fail, render_findings};
+use super::stored::{Format, OutputArgs};
 use serde_json::json;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal};
@@ -25,15 +26,8 @@ pub struct Args {
     #[arg(long)]
     bless: bool,
 
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
-}
-
-#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
-enum Format {
-    Text,
-    Json,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub fn run(args: &Args) -> Result<ExitCode, ExitCode> {
@@ -45,7 +39,7 @@ pub fn run(args: &Args) -> Result<ExitCode, ExitCode> {
     let contracts = compiled.contracts.as_ref();
     let made = contracts.map(|contracts| kept::examples(pack, contracts)).unwrap_or_default();
     let report = run_with(pack, &made);
-    let said = match args.format {
+    let said = match args.output.format() {
         Format::Text => text(pack, &report),
         Format::Json => format!("{:#}\n", to_json(pack, &report)),
     };

@@ -1,7 +1,7 @@
 //! `switchback unknown`: prints calls to unknown operations and by unknown clients.
 
 use super::admin_port::AdminArgs;
-use super::stored::{Format, VerbError, block_on, print_json};
+use super::stored::{Format, OutputArgs, VerbError, block_on, print_json};
 use serde_json::Value;
 use std::process::ExitCode;
 use switchback_gateway::proxy::unknown_calls::UNKNOWN_CALLS_MAX;
@@ -19,9 +19,8 @@ pub struct UnknownArgs {
     #[command(flatten)]
     port: AdminArgs,
 
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub fn run(args: &UnknownArgs) -> ExitCode {
@@ -30,7 +29,7 @@ pub fn run(args: &UnknownArgs) -> ExitCode {
 
 async fn show(args: &UnknownArgs) -> Result<(), VerbError> {
     let calls: Vec<Value> = args.port.get("api/unknown", &[]).await?;
-    match args.format {
+    match args.output.format() {
         Format::Json => print_json(&calls),
         Format::Text => print!("{}", text(&calls)),
     }

@@ -77,7 +77,7 @@ async fn show(args: UsageArgs) -> Result<(), VerbError> {
     let is_filtered =
         args.unknown || [&args.client, &args.side, &args.outcome].into_iter().any(Option::is_some);
     let rows = if args.after_sunset { Some(join_report(&args, &usage)?) } else { None };
-    match (args.store.format, rows) {
+    match (args.store.format(), rows) {
         (Format::Json, Some(rows)) => print_json(&rows),
         (Format::Json, None) => print_json(&usage),
         (Format::Text, _) if usage.is_empty() && is_filtered => println!("No such calls."),
