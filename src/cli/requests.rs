@@ -1,7 +1,7 @@
 //! `switchback requests`: prints the sample of recent requests of a running gateway.
 
 use super::admin_port::AdminArgs;
-use super::stored::{Format, VerbError, block_on, print_json};
+use super::stored::{Format, OutputArgs, VerbError, block_on, print_json};
 use serde_json::Value;
 use std::process::ExitCode;
 use switchback_gateway::clock::rfc3339;
@@ -51,9 +51,8 @@ pub struct RequestsArgs {
     #[arg(long, value_name = "COUNT", default_value_t = 50)]
     limit: u64,
 
-    /// Output format
-    #[arg(long, value_enum, default_value = "text")]
-    format: Format,
+    #[command(flatten)]
+    output: OutputArgs,
 }
 
 pub fn run(args: &RequestsArgs) -> ExitCode {
@@ -75,7 +74,7 @@ async fn show(args: &RequestsArgs) -> Result<(), VerbError> {
     let given: Vec<(&str, String)> =
         pairs.into_iter().filter_map(|(name, value)| Some((name, value?))).collect();
     let list: Value = args.port.get("api/requests", &given).await?;
-    match args.format {
+    match args.output.format() {
         Format::Json => print_json(&list),
         Format::Text => print!("{}", text(&list)),
     }

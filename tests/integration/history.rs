@@ -295,7 +295,7 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 30] = [
+const READING: [&str; 32] = [
     "archive-status",
     "brownout-list",
     "check",
@@ -306,6 +306,7 @@ const READING: [&str; 30] = [
     "demo",
     "diff-export",
     "diff-report",
+    "doctor",
     "events-list",
     "explain",
     "fmt",
@@ -322,6 +323,7 @@ const READING: [&str; 30] = [
     "requests",
     "sandbox",
     "serve",
+    "status",
     "test",
     "unknown",
     "usage",

@@ -26,9 +26,7 @@ fn every_verb_can_be_completed_and_has_a_manual_page() {
     let help = stdout(&switchback(&["--help"]));
     let verbs: Vec<&str> = help
         .lines()
-        .skip_while(|line| *line != "Commands:")
-        .skip(1)
-        .take_while(|line| !line.is_empty())
+        .take_while(|line| *line != "Options:")
         .filter_map(|line| line.strip_prefix("  ").filter(|rest| !rest.starts_with(' ')))
         .filter_map(|line| line.split_whitespace().next())
         .collect();
