@@ -23,7 +23,10 @@ pub(super) async fn capture(parts: &AdminParts, by: &str, request: Request<Body>
     let asked: CaptureRequest = parse_body(request).await?;
     let program = parts.program.load_full();
     let begun = operate::begin_capture(&asked, &parts.tap, program.pack(), &parts.store.by(by)).await;
-    let (captured, redaction) = begun?;
+    let (captured, redaction) = match begun {
+        Ok(begun) => begun,
+        Err(refusal) => return Err(operate::suggest_client(refusal, &parts.store).await.into()),
+    };
     tracing::info!(share = asked.share, exchanges = asked.exchanges, "a capture of traffic begins");
     let (sender, body) = Body::channel(PIECES_MAX, None);
     let until = Instant::now() + Duration::from_secs(asked.seconds);

@@ -3,7 +3,7 @@
 
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
-use crate::operate::{Refusal, RefusalKind};
+use crate::operate::{Refusal, RefusalKind, operation_name};
 use http::StatusCode;
 use percent_encoding::percent_decode_str;
 use switchback_compiler::diagnostic::did_you_mean;
@@ -25,6 +25,7 @@ pub(super) async fn export(parts: &AdminParts, query: &str) -> Answer {
     let operation = operation.map(|text| text.replace('+', " "));
     let operation =
         operation.as_deref().map(|text| percent_decode_str(text).decode_utf8_lossy().into_owned());
+    let operation = operation.as_deref().map(|text| operation_name(None, text).1.to_owned());
     if let Some(asked) = &operation {
         let known = parts.phases.list();
         let known: Vec<&str> = known.iter().map(|info| info.operation.as_str()).collect();

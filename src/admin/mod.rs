@@ -180,6 +180,9 @@ pub(crate) async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> An
     if method == Method::POST && is_api && !CALLS.iter().any(|(pattern, _)| fits(pattern, &segments)) {
         return Err(nothing_here());
     }
+    if let ["api", "clients", name, _] = segments.as_slice() {
+        known_client(parts, name).await?;
+    }
     let by = &author(request.headers());
     match (method.as_str(), segments.as_slice()) {
         ("GET", ["healthz", "live"]) => Ok(health::live()),
@@ -232,6 +235,14 @@ pub(crate) async fn route(parts: &Arc<AdminParts>, request: Request<Body>) -> An
             Err(error.with_header("allow", "GET, HEAD"))
         }
         _ => Err(nothing_here()),
+    }
+}
+
+/// Refuses the name of an unknown client, with the nearest known one.
+async fn known_client(parts: &AdminParts, name: &str) -> Result<(), AdminResponse> {
+    match parts.registry.get(name).await {
+        Ok(_) => Ok(()),
+        Err(error) => Err(operate::suggest_client(error.into(), &parts.store).await.into()),
     }
 }
 

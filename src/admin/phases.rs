@@ -3,7 +3,7 @@
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
-use crate::operate::Refusal;
+use crate::operate::{Refusal, operation_name};
 use http::Request;
 use serde::Deserialize;
 use switchback_gateway::body::Body;
@@ -41,7 +41,7 @@ pub(super) async fn set(parts: &AdminParts, by: &str, request: Request<Body>) ->
     let share = asked.share.map(|share| Share::new(share).ok_or_else(|| wrong(share))).transpose()?;
     let phase = Phase::parse(&asked.phase, share)?;
     let word = PhaseChange { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
-    let (side, operation) = (asked.side.as_deref(), &asked.operation);
+    let (side, operation) = operation_name(asked.side.as_deref(), &asked.operation);
     AdminResponse::ok(&parts.phases.set_by_word(side, operation, Some(phase), word).await?)
 }
 
@@ -59,6 +59,6 @@ struct Reset {
 pub(super) async fn reset(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
     let asked: Reset = parse_body(request).await?;
     let word = PhaseChange { who: by, reason: asked.reason.trim(), seen: None, force: asked.force };
-    let (side, operation) = (asked.side.as_deref(), &asked.operation);
+    let (side, operation) = operation_name(asked.side.as_deref(), &asked.operation);
     AdminResponse::ok(&parts.phases.set_by_word(side, operation, None, word).await?)
 }

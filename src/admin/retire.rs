@@ -4,7 +4,7 @@ use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
 use crate::after_sunset::{AfterSunset, after_sunset};
-use crate::operate::{Refusal, moment};
+use crate::operate::{Refusal, moment, operation_names, suggest_client};
 use http::{Request, StatusCode};
 use serde::Deserialize;
 use serde_json::json;
@@ -72,9 +72,10 @@ pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) ->
     let asked: AddBrownout = parse_body(request).await?;
     let from_ms = asked.from.map(|text| moment("from", &text)).transpose()?;
     let until_ms = moment("until", &asked.until)?;
+    let (side, operations) = operation_names(asked.side, &asked.operations);
     let new = NewBrownout {
-        side: asked.side,
-        operations: asked.operations,
+        side,
+        operations,
         clients: asked.clients,
         everything: asked.everything,
         from_ms: from_ms.unwrap_or_else(|| parts.clock.unix_ms()),
@@ -82,7 +83,10 @@ pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) ->
         reason: asked.reason,
         seen: None,
     };
-    let added = parts.retirement.by(by).add(new).await?;
+    let added = match parts.retirement.by(by).add(new).await {
+        Ok(added) => added,
+        Err(error) => return Err(suggest_client(error.into(), &parts.store).await.into()),
+    };
     Ok(AdminResponse::json(StatusCode::CREATED, &added))
 }
 

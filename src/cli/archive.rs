@@ -1,7 +1,7 @@
 //! `switchback archive`: fills, counts and clears the gateway's archives.
 
 use super::output::{count_noun, list};
-use super::stored::{Format, SecretRef, StoreArgs, VerbError, block_on};
+use super::stored::{Format, SecretRef, StoreArgs, VerbError, block_on, suggesting};
 use crate::app::{self, service_address};
 use crate::config::Config;
 use crate::harvest::{Harvester, new_harvest_row};
@@ -92,11 +92,11 @@ async fn manage(args: ArchiveArgs) -> Result<(), VerbError> {
     match args.verb {
         ArchiveVerb::Fill(fill_args) => {
             let config = args.store.configuration()?;
-            fill(&config, &args.store, store, format, &fill_args).await?;
+            suggesting(store, fill(&config, &args.store, store, format, &fill_args)).await?;
         }
-        ArchiveVerb::Status(of) => status(store, format, of.client.as_deref()).await?,
+        ArchiveVerb::Status(of) => suggesting(store, status(store, format, of.client.as_deref())).await?,
         ArchiveVerb::Clear(of) => {
-            let owner = owner(&store.client(&of.client).await?, of.account);
+            let owner = owner(&suggesting(store, store.client(&of.client)).await?, of.account);
             let gone = store.archive_clear(&owner, &of.archive, &of.entries).await?;
             format.print(&json!({"cleared": gone}), || {
                 format!("{} of {} removed from {}", count_noun(gone, "entry"), of.client, of.archive)

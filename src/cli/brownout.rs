@@ -1,9 +1,10 @@
 //! `switchback brownout`: adds, lists and removes windows in which calls are rejected.
 
 use super::output::list;
-use super::stored::{StoreArgs, VerbError, block_on, confirm};
+use super::stored::{StoreArgs, VerbError, block_on, confirm, suggesting};
 use crate::app;
 use crate::config::{DateOrTime, Period};
+use crate::operate::operation_names;
 use clap::Subcommand;
 use serde_json::json;
 use std::process::ExitCode;
@@ -90,7 +91,7 @@ async fn manage(args: BrownoutArgs) -> Result<(), VerbError> {
             }
             let usage = Usage::new(opened.store.clone()).list().await?;
             // Printed before the question, so that the affected clients are known before the decision.
-            let reach = retirement.preview(&new, &usage).await?;
+            let reach = suggesting(&opened.store, retirement.preview(&new, &usage)).await?;
             eprintln!("Reach: {reach}.");
             if new.everything && !yes {
                 confirm("All calls of all clients would be turned away", "everything")?;
@@ -119,9 +120,10 @@ fn new(args: AddBrownoutArgs) -> NewBrownout {
         (Some(until), _) => until.unix_ms(),
         (None, lasts) => from_ms.saturating_add(lasts.unwrap_or_default()),
     };
+    let (side, operations) = operation_names(args.side, &args.operations);
     NewBrownout {
-        side: args.side,
-        operations: args.operations,
+        side,
+        operations,
         clients: args.clients,
         everything: args.everything,
         from_ms,

@@ -1,7 +1,9 @@
 //! `switchback client`: enrolled clients, their tokens, and their credentials.
 
 use super::output::list;
-use super::stored::{Format, OAuthArgs, SecretRef, StoreArgs, VerbError, block_on, confirm};
+use super::stored::{
+    Format, OAuthArgs, OpenedStore, SecretRef, StoreArgs, VerbError, block_on, confirm, suggesting,
+};
 use crate::app;
 use crate::config::{DateOrTime, ScalarError};
 use clap::Subcommand;
@@ -218,7 +220,6 @@ pub fn run(args: ClientArgs) -> ExitCode {
 }
 
 async fn manage(args: ClientArgs) -> Result<(), VerbError> {
-    let format = args.store.format();
     // Before the store is opened, since `add` creates a missing one.
     check_sides(&args).await?;
     let opened = match &args.verb {
@@ -239,6 +240,13 @@ async fn manage(args: ClientArgs) -> Result<(), VerbError> {
         let configured = args.store.configuration()?.clients;
         registry.set_configured(configured.into_iter().map(|client| client.name.value));
     }
+    suggesting(&opened.store, apply(args, &opened, &registry)).await?;
+    opened.store.close().await;
+    Ok(())
+}
+
+async fn apply(args: ClientArgs, opened: &OpenedStore, registry: &Registry) -> Result<(), VerbError> {
+    let format = args.store.format();
     match args.verb {
         ClientVerb::Add(args) => show_added(format, "Added", &registry.add(new_client(args)?).await?),
         ClientVerb::List => {
@@ -313,7 +321,6 @@ async fn manage(args: ClientArgs) -> Result<(), VerbError> {
             });
         }
     }
-    opened.store.close().await;
     Ok(())
 }
 

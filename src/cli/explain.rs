@@ -6,6 +6,7 @@ use bytes::Bytes;
 use std::path::PathBuf;
 use std::process::ExitCode;
 use std::sync::Arc;
+use switchback_compiler::diagnostic::did_you_mean;
 use switchback_engine::translate::{Env, Event, Next, Request, Run, Settings, document};
 use switchback_json::{Limits, Object, Value};
 use switchback_plan::router::{Found, Router};
@@ -166,7 +167,14 @@ fn find(pack: &Pack, request: &str) -> Result<RequestTarget, String> {
             let allow: Vec<&str> = allow.iter().map(http::Method::as_str).collect();
             Err(format!("this path has {} only", allow.join(", ")))
         }
-        Found::NotFound => Err(format!("{side} has no operation at this path")),
+        Found::NotFound => {
+            let routes = &pack.directions[serves].routes;
+            let known = routes.iter().map(|route| route.operation.key.replacen(' ', &format!(" /{side}"), 1));
+            let known: Vec<String> = known.collect();
+            let help = did_you_mean(&format!("{method} /{side}/{rest}"), &known);
+            let help = help.map(|help| format!("; {help}")).unwrap_or_default();
+            Err(format!("{side} has no operation at this path{help}"))
+        }
         Found::Bad(error) => Err(format!("the path is not safe to route: {error}")),
     }
 }
@@ -217,6 +225,10 @@ mod tests {
             let message = find(&pack, request).unwrap_err();
             assert!(message.contains(says), "{request}: {message}");
         }
+        let plain = pack.directions[0].routes.iter().find(|route| !route.operation.key.contains('{'));
+        let request = request_for(plain.expect("an operation without parameters"));
+        let message = find(&pack, &format!("{request}x")).unwrap_err();
+        assert!(message.ends_with(&format!("; did you mean `{request}`?")), "{message}");
     }
 
     #[test]

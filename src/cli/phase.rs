@@ -3,6 +3,7 @@
 use super::output::list;
 use super::stored::{Format, StoreArgs, VerbError, block_on};
 use crate::app;
+use crate::operate::operation_name;
 use clap::Subcommand;
 use std::process::ExitCode;
 use switchback_gateway::shadow::{Phase, PhaseChange, PhaseInfo, PhaseView, Share, Transition};
@@ -39,11 +40,18 @@ enum PhaseVerb {
 
 #[derive(clap::Args)]
 struct OperationName {
-    /// Operation, from `switchback phase list`
+    /// Operation, from `switchback phase list`, such as 'GET /things' or 'v2 GET /things'
     operation: String,
     /// Side that the clients use; required if several sides have the operation
     #[arg(long)]
     side: Option<String>,
+}
+
+impl OperationName {
+    /// Returns the side, if given, and the name of the operation.
+    fn parts(&self) -> (Option<&str>, &str) {
+        operation_name(self.side.as_deref(), &self.operation)
+    }
 }
 
 #[derive(clap::Args)]
@@ -102,14 +110,14 @@ async fn manage(args: PhaseArgs) -> Result<(), VerbError> {
         }
         PhaseVerb::Set(args) => {
             let phase = Phase::parse(&args.phase, args.share)?;
-            let side = args.of.side.as_deref();
+            let (side, operation) = args.of.parts();
             let word = args.why.word(&by);
-            show(format, &phases.set_by_word(side, &args.of.operation, Some(phase), word).await?);
+            show(format, &phases.set_by_word(side, operation, Some(phase), word).await?);
         }
         PhaseVerb::Reset(args) => {
-            let side = args.of.side.as_deref();
+            let (side, operation) = args.of.parts();
             let word = args.why.word(&by);
-            show(format, &phases.set_by_word(side, &args.of.operation, None, word).await?);
+            show(format, &phases.set_by_word(side, operation, None, word).await?);
         }
         PhaseVerb::Transitions { count } => {
             let all = phases.transitions(count).await?;

@@ -5,7 +5,7 @@ use super::output::COULD_NOT_RUN;
 use super::pack::fail;
 use crate::app::StartError;
 use crate::config::{self, Config, Environment};
-use crate::operate::{Refusal, RefusalKind, person};
+use crate::operate::{Refusal, RefusalKind, person, suggest_client};
 use clap::ValueEnum;
 use reqwest::Url;
 use serde::Serialize;
@@ -222,6 +222,17 @@ impl OpenedStore {
             OAuthConfigError::NoAddress(_) => VerbError::Usage(NO_SERVER.to_owned()),
             error => error.into(),
         })
+    }
+}
+
+/// Runs a part of a verb. Adds the nearest known name to an error about an unknown client.
+pub async fn suggesting<T, E: Into<VerbError>>(
+    store: &Store,
+    work: impl Future<Output = Result<T, E>>,
+) -> Result<T, VerbError> {
+    match work.await.map_err(E::into) {
+        Err(VerbError::Refused(refusal)) => Err(VerbError::Refused(suggest_client(refusal, store).await)),
+        outcome => outcome,
     }
 }
 

@@ -1,9 +1,11 @@
 //! Captures of live traffic, and recordings for the playground. One of them can be open at a time.
 
 use super::history::note;
+use super::names::operation_name;
 use super::refusal::{Refusal, RefusalKind};
 use crate::playground::PlaygroundSession;
 use serde::Deserialize;
+use switchback_compiler::diagnostic::did_you_mean;
 use switchback_engine::redact::Salt;
 use switchback_gateway::capture::{CaptureFilter, Captured, Redaction, Tap};
 use switchback_gateway::store::seal::random;
@@ -50,14 +52,21 @@ pub(crate) async fn begin_capture(
         let text = format!("share is above 0 and at most 1, body_bytes at most {BODY_BYTES_MAX}");
         return Err(Refusal::invalid(text));
     }
-    let mut routes = pack.directions.iter().flat_map(|direction| &direction.routes);
-    if let Some(wanted) = &asked.operation
-        && !routes.any(|route| *route.operation.key == **wanted)
-    {
-        return Err(Refusal::invalid("the pack has no such operation; /api/operations lists them"));
+    let operation = asked.operation.as_deref().map(|text| operation_name(None, text).1);
+    if let Some(wanted) = operation {
+        let routes = pack.directions.iter().flat_map(|direction| &direction.routes);
+        let known: Vec<&str> = routes.map(|route| &*route.operation.key).collect();
+        if !known.contains(&wanted) {
+            let help = did_you_mean(wanted, known).unwrap_or_else(|| "/api/phases lists them".to_owned());
+            return Err(Refusal::invalid(format!("the pack has no operation `{wanted}`; {help}")));
+        }
+    }
+    if let Some(client) = &asked.client {
+        // The recording would wait for a client that never calls.
+        store.client(client).await?;
     }
     let filter = CaptureFilter {
-        operation: asked.operation.clone(),
+        operation: operation.map(str::to_owned),
         client: asked.client.clone(),
         share: asked.share,
         body_bytes_max: asked.body_bytes,
@@ -67,7 +76,7 @@ pub(crate) async fn begin_capture(
     let seconds_ms = i64::try_from(asked.seconds.saturating_mul(1_000)).unwrap_or(i64::MAX);
     let entry = NewHistory {
         kind: "capture begun",
-        subject: asked.operation.as_deref().unwrap_or("all operations"),
+        subject: operation.unwrap_or("all operations"),
         scope: &format!("{who}; {} of the requests", asked.share),
         until_ms: Some(store.clock().unix_ms().saturating_add(seconds_ms)),
         detail: &format!("{} exchanges at most", asked.exchanges),

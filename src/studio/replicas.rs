@@ -12,9 +12,9 @@
 
 use super::traffic::{Point, SlotCounts, TOLD_MAX, Traffic, errors_of, requests_of};
 use crate::admin::AdminParts;
-use crate::requests::{OtherSample, SampleDigest, process_name};
 use crate::operate::attention::PeerReplica;
 pub(crate) use crate::operate::attention::ReplicaPresence;
+use crate::requests::{OtherSample, SampleDigest, process_name};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
