@@ -483,6 +483,12 @@ pub async fn pack_with_settings(
     Ok((loaded.pack, loaded.settings))
 }
 
+/// Returns a playground session with the pack of a configuration, for commands that render notices.
+pub async fn playground(config: &Config, file: Option<PathBuf>) -> Result<PlaygroundSession, StartError> {
+    let (loaded, _) = load(config, file.as_deref()).await?;
+    Ok(PlaygroundSession::new(assemble::playground_pack(config, &loaded)))
+}
+
 /// Loads the pack of a configuration, checks both against each other and applies the settings. Also
 /// returns the warnings.
 async fn load(config: &Config, file: Option<&Path>) -> Result<(LoadedPack, Option<String>), StartError> {

@@ -4,8 +4,9 @@
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::read_up_to;
+use super::retire::after_sunset_rows;
 use crate::operate::{self, Refusal};
-use crate::playground::{DryRunRequest, Letter, Ran, TryError};
+use crate::playground::{DryRunRequest, Letter, Ran, TryError, ends_for};
 use crate::replay::Live;
 use http::{Request, StatusCode};
 use serde::Deserialize;
@@ -153,10 +154,14 @@ pub(crate) async fn write_letter(
     name: &str,
     usage: &[UsageInfo],
 ) -> Result<String, TryError> {
-    let sunset = parts.retirement.sunsets().into_iter().find(|sunset| sunset.client == name);
-    let ends = sunset.and_then(|sunset| sunset.at_ms).map(switchback_gateway::clock::rfc3339);
-    let letter = Letter { client: name, usage, ends };
-    parts.workbench.letter(letter).await
+    let own: Vec<UsageInfo> = usage.iter().filter(|one| one.client == name).cloned().collect();
+    let losses = after_sunset_rows(parts, &own);
+    let board = parts.board.load();
+    let announced = board.config["sunset"].as_object().into_iter().flatten();
+    let announced =
+        announced.filter_map(|(side, end)| Some((side.clone(), end["sunset"].as_str()?.to_owned())));
+    let ends = ends_for(name, announced, &parts.retirement.sunsets());
+    parts.workbench.letter(Letter { client: name, usage: &own, losses: &losses, ends }).await
 }
 
 impl From<TryError> for AdminResponse {

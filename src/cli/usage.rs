@@ -3,10 +3,16 @@
 
 use super::output::count_noun;
 use super::pack::compile_pack;
-use super::stored::{Format, StoreArgs, VerbError, block_on, print_json};
+use super::stored::{Format, OpenedStore, StoreArgs, VerbError, block_on, print_json, suggesting};
 use crate::after_sunset::{AfterSunset, after_sunset};
+use crate::app;
+use crate::playground::{Letter, ends_for};
+use serde_json::json;
+use std::collections::BTreeSet;
 use std::process::ExitCode;
+use switchback_compiler::diagnostic::did_you_mean;
 use switchback_engine::translate::Settings;
+use switchback_gateway::clock::rfc3339;
 use switchback_gateway::outcome::OUTCOMES;
 use switchback_gateway::retire::{UNRECORDED, Usage, UsageInfo};
 use switchback_json::{Limits, Value};
@@ -38,6 +44,10 @@ pub struct UsageArgs {
     /// settings of --config, and the settings that would serve it
     #[arg(long)]
     after_sunset: bool,
+    /// Print a notice for the owner of --client: from when the old version ends, the calls to change with
+    /// their replacements as curl, and the losses of each call that stays
+    #[arg(long, requires = "client", conflicts_with = "after_sunset")]
+    notice: bool,
 }
 
 /// Renders the outcomes with their meanings, and examples.
@@ -49,7 +59,8 @@ fn after_help() -> String {
         "Outcomes:\n{}\nExamples:\n  \
         switchback usage --config switchback.yaml\n  \
         switchback usage --config switchback.yaml --client acme --outcome refused --format json\n  \
-        switchback usage --config switchback.yaml --after-sunset",
+        switchback usage --config switchback.yaml --after-sunset\n  \
+        switchback usage --config switchback.yaml --client acme --notice",
         lines.collect::<String>()
     )
 }
@@ -65,9 +76,14 @@ pub fn run(args: UsageArgs) -> ExitCode {
 async fn show(args: UsageArgs) -> Result<(), VerbError> {
     let opened = args.store.open_existing().await?;
     let mut usage = Usage::new(opened.store.clone()).list().await?;
+    if let Some(client) = args.client.as_deref().filter(|_| args.notice) {
+        usage.retain(|one| one.client == client);
+        return print_notice(&args, client, opened, &usage).await;
+    }
     // Before the pack is compiled, which takes longer than reading the counts.
     opened.store.close().await;
     let is = |wanted: &Option<String>, text: &str| wanted.as_deref().is_none_or(|wanted| wanted == text);
+    let callers: BTreeSet<String> = usage.iter().map(|one| one.client.clone()).collect();
     usage.retain(|one| {
         is(&args.client, &one.client)
             && is(&args.side, &one.side)
@@ -80,11 +96,45 @@ async fn show(args: UsageArgs) -> Result<(), VerbError> {
     match (args.store.format(), rows) {
         (Format::Json, Some(rows)) => print_json(&rows),
         (Format::Json, None) => print_json(&usage),
-        (Format::Text, _) if usage.is_empty() && is_filtered => println!("No such calls."),
+        (Format::Text, _) if usage.is_empty() && is_filtered => {
+            let near = args.client.as_deref().filter(|name| !callers.contains(*name));
+            let near = near.and_then(|name| did_you_mean(name, &callers));
+            match near {
+                Some(near) => println!("No such calls; {near}"),
+                None => println!("No such calls."),
+            }
+        }
         (Format::Text, _) if usage.is_empty() => println!("No calls."),
         (Format::Text, Some(rows)) => print!("{}", losses(&rows, is_filtered)),
         (Format::Text, None) => print!("{}", table(&usage)),
     }
+    Ok(())
+}
+
+/// Prints the migration notice for the owner of a client.
+async fn print_notice(
+    args: &UsageArgs,
+    client: &str,
+    opened: OpenedStore,
+    usage: &[UsageInfo],
+) -> Result<(), VerbError> {
+    let config = args.store.configuration()?;
+    let file = args.store.file().map(ToOwned::to_owned);
+    suggesting(&opened.store, opened.store.client(client)).await?;
+    let retirement = app::retirement(&config, opened.store.clone(), file.clone()).await?;
+    let announced = config.sunsets.iter();
+    let announced =
+        announced.filter_map(|one| Some((one.side.value.clone(), rfc3339(one.sunset?.unix_ms()))));
+    let ends = ends_for(client, announced, &retirement.sunsets());
+    opened.store.close().await;
+    let losses = join_report(args, usage)?;
+    let playground = app::playground(&config, file).await?;
+    let notice = playground.letter(Letter { client, usage, losses: &losses, ends }).await;
+    let notice = notice.map_err(|error| VerbError::Run(error.to_string()))?;
+    args.store.format().print(&json!({ "client": client, "notice": notice }), || match notice.as_str() {
+        "" => format!("{client} makes no call that must change."),
+        notice => notice.trim_end().to_owned(),
+    });
     Ok(())
 }
 

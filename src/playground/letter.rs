@@ -4,6 +4,7 @@
 
 use super::replies::{By, reply_of};
 use super::tried::{DryRunPack, PlaygroundSession, TryError, text_of};
+use crate::after_sunset::AfterSunset;
 use bytes::Bytes;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -12,8 +13,9 @@ use std::time::Duration;
 use switchback_compiler::contract::{OpKey, sample};
 use switchback_engine::translate::example::same_target;
 use switchback_engine::translate::{Call, Event, Next, Request, Run, negotiate};
+use switchback_gateway::clock::rfc3339;
 use switchback_gateway::outcome::Outcome;
-use switchback_gateway::retire::UsageInfo;
+use switchback_gateway::retire::{ClientSunset, UsageInfo};
 use switchback_json::Limits;
 use switchback_plan::router::Found;
 use switchback_plan::{
@@ -27,8 +29,38 @@ pub struct Letter<'a> {
     pub client: &'a str,
     /// The calls that were counted.
     pub usage: &'a [UsageInfo],
-    /// The end of the old side for this client, as displayed text.
-    pub ends: Option<String>,
+    /// The losses of the client once the old service is gone.
+    pub losses: &'a [AfterSunset],
+    /// The ends of sides for this client: names of sides with times in RFC 3339.
+    pub ends: Vec<(String, String)>,
+}
+
+/// Returns the ends of sides for a client: its own, else those that are announced to all.
+pub(crate) fn ends_for(
+    client: &str,
+    announced: impl IntoIterator<Item = (String, String)>,
+    sunsets: &[ClientSunset],
+) -> Vec<(String, String)> {
+    let own: Vec<&ClientSunset> = sunsets.iter().filter(|one| one.client == client).collect();
+    // A client that is exempt from the end has an own entry without a time.
+    let is_general = |side: &str| own.iter().all(|one| one.side != side);
+    let announced = announced.into_iter().filter(|(side, _)| is_general(side));
+    let own = own.iter().filter_map(|one| Some((one.side.clone(), rfc3339(one.at_ms?))));
+    announced.chain(own).collect()
+}
+
+impl Letter<'_> {
+    /// Renders the losses of an operation, for a client that is not changed until the end.
+    fn losses_of(&self, side: &str, operation: &str) -> impl Iterator<Item = String> {
+        let is_this = |row: &&AfterSunset| {
+            row.client == self.client && row.side == side && row.operation == operation && !row.is_overflow
+        };
+        let loses = self.losses.iter().find(is_this).map_or(&[][..], |row| row.loses.as_slice());
+        let head = format!("   If you do not change it, from the end of {side} on:\n");
+        let head = (!loses.is_empty()).then_some(head);
+        let end = (!loses.is_empty()).then(|| "\n".to_owned());
+        head.into_iter().chain(loses.iter().map(|text| format!("   - {text}\n"))).chain(end)
+    }
 }
 
 impl PlaygroundSession {
@@ -54,8 +86,8 @@ impl DryRunPack {
                 continue;
             };
             let other = &self.pack.sides[serves.other()].name;
-            let ends =
-                letter.ends.as_deref().map(|at| format!(" It ends for you on {at}.")).unwrap_or_default();
+            let ends = letter.ends.iter().find(|(of, _)| of == side);
+            let ends = ends.map(|(_, at)| format!(" It ends for you on {at}.")).unwrap_or_default();
             let _ = writeln!(
                 text,
                 "Your integration \"{}\" still calls {side} of our API.{ends}\nBelow is every call that was counted, with what to call in {other} instead. Tokens are yours to put in.\n",
@@ -64,6 +96,7 @@ impl DryRunPack {
             for (operation, called) in operations {
                 let (calls, last) = (called.calls, called.last);
                 let _ = writeln!(text, "== {operation}\n   {calls} calls, the last on {last}\n");
+                letter.losses_of(side, operation).for_each(|line| text.push_str(&line));
                 self.operation(serves, operation, called.is_forwarded, &mut text);
             }
         }

@@ -23,6 +23,7 @@ pub use checked::FailedExample;
 pub use edits::{Edits, FileEdit, texts};
 pub use files::{KeptContracts, KeptFiles, PackFile};
 pub use letter::Letter;
+pub(crate) use letter::ends_for;
 pub use recorded::{EXCHANGES_MAX, RecordedExchanges, RecordedSummary};
 pub use run::{DryRunRequest, FieldOrigin, Ran, RanAnswer, RanCall, RanStep, TracedField, TriedRequest};
 pub use switchback_engine::translate::sources::member_place;

@@ -172,7 +172,8 @@ async fn a_mapping_text_is_tried_on_recorded_exchanges_without_being_served() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() {
     let service = sandbox().await;
-    let (_dual, gateway) = started(&service, Upstreams::of(&service), "").await;
+    let more = "sunset: { v2: { sunset: 2031-01-31 } }\n";
+    let (dual, gateway) = started(&service, Upstreams::of(&service), more).await;
     for line in [
         "GET /v2/chats/7/messages",
         "POST /v2/flows/51/contact/1007/exec",
@@ -187,6 +188,7 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
     }
     let letter = gateway.admin_text("GET /api/clients/administrator/letter", &Value::Null).await.text();
     for part in [
+        "still calls v2 of our API. It ends for you on 2031-01-31",
         "== GET /chats/{id}/messages\n   1 calls",
         "curl -X GET \"$V2_URL\"'/chats/",
         "-H \"x-authorization: Bearer $V2_TOKEN\"",
@@ -210,6 +212,11 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
     let put = of("PUT /contacts/{id}");
     let calls = put.lines().filter(|line| line.starts_with("curl")).count();
     assert!(calls >= 3 && put.contains("curl -X PUT"), "{put}");
+    let refused = of("GET /chats/{id}/feedback");
+    assert!(
+        refused.contains("   If you do not change it, from the end of v2 on:\n   - refused: "),
+        "{refused}"
+    );
     let flow = of("POST /flows/{flowId}/contact/{contactId}/exec");
     assert!(flow.contains("Depending on the replies, also: "), "{flow}");
     assert!(!letter.contains("no call is needed"), "{letter}");
@@ -217,6 +224,17 @@ async fn the_letter_to_an_owner_has_the_calls_to_change_as_curl_and_no_secret() 
     for secret in [&account.v2_token, &account.access_token, &account.refresh_token] {
         assert!(!letter.contains(secret.as_str()), "{letter}");
     }
+    // The command line prints the same, once the gateway has stored its counts.
+    eventually("the command line has the notice", async || {
+        let (code, out, err) = dual.cli(&["usage", "--client", "administrator", "--notice"]).await;
+        assert_eq!(code, Some(0), "{err}");
+        // The newest calls may have been counted since.
+        let letter = gateway.admin_text("GET /api/clients/administrator/letter", &Value::Null).await.text();
+        out.trim_end() == letter.trim_end()
+    })
+    .await;
+    let (code, _, err) = dual.cli(&["usage", "--client", "administator", "--notice"]).await;
+    assert!(code == Some(2) && err.contains("did you mean `administrator`?"), "{err}");
 }
 
 /// A gateway with a proxy in its environment, in front of a service with a certificate of a private

@@ -63,7 +63,7 @@ fn losses_table(visit: &PageContext<'_>, rows: &[AfterSunset]) -> Markup {
 fn loss_row(row: &AfterSunset, now_ms: i64) -> Markup {
     html! {
         tr id={ "loss-" (row.client) "-" (row.side) "-" (row.operation) } {
-            td { @if row.client.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (percent_encode(&row.client)) } { (row.client) } } }
+            td { @if row.client.is_empty() { span.soft { "not enrolled" } } @else { a href={ "/clients/" (percent_encode(&row.client)) } { (row.client) } " " a.soft href={ "/clients/" (percent_encode(&row.client)) "#letter" } { "notice" } } }
             td { (row.side) " " (operation(&row.operation)) }
             td { (badge(verdict_tone(row.verdict), row.verdict)) }
             td.n { (count(row.calls.unsigned_abs())) @if row.refused > 0 { " " span.soft { (count(row.refused.unsigned_abs())) " refused already" } } }
