@@ -98,7 +98,7 @@ impl RequestsView {
             };
             found.add(share, samples, filter);
         }
-        found.matching.sort_by(|one, other| other.sample.at_ms.cmp(&one.sample.at_ms));
+        found.matching.sort_by_key(|one| std::cmp::Reverse(one.sample.at_ms));
         found
     }
 

@@ -350,8 +350,12 @@ impl Site {
         }
         let (admin, pack) = (free_port()?.to_string(), self.pack.display().to_string());
         let ours = [("admin", admin.as_str()), ("key", key.trim()), ("pack", pack.as_str())];
+        // callgrind slows the program down, so that the sample of recent requests would take a much
+        // larger share of them than of live traffic.
+        let sampled = if self.wrapper.is_empty() { "sampled" } else { "unsampled" };
+        let conditions = [conditions, &[sampled]].concat();
         // The first entry takes precedence.
-        let file = self.configure(place, "yaml", template, conditions, &[words, &ours].concat())?;
+        let file = self.configure(place, "yaml", template, &conditions, &[words, &ours].concat())?;
         let words = [program.to_owned(), "serve".into(), "--config".into(), file];
         let mut words = self.wrapper.iter().map(PathBuf::from).chain(words);
         let first = words.next().context("the program is named")?;
