@@ -11,7 +11,7 @@ use hyper_util::rt::{TokioExecutor, TokioIo};
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_gateway::proxy::limits::{BodyLimits, Limits, UpstreamLimits};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -160,3 +160,41 @@ async fn draining_ends_http2_after_what_is_in_flight() {
     assert_eq!(answering.await.unwrap().unwrap().status().as_u16(), 504);
     tokio::time::timeout(PATIENCE, ended).await.expect("the connection ends").unwrap().unwrap();
 }
+
+/// Clients that connected before the gateway drains and ask only afterwards are answered, over TLS
+/// too.
+#[tokio::test]
+async fn draining_waits_for_the_first_request_of_who_has_just_connected() {
+    const PAUSE: Duration = Duration::from_millis(300);
+    for is_tls in [false, true] {
+        let new = Upstream::start(vec![Act::json(200, ITEM)]).await;
+        let setup = Setup { tls: is_tls.then(tls::acceptor), ..Setup::default() };
+        let gateway = Gateway::start(new.address, setup).await;
+        let stream: Box<dyn Transport> = match is_tls {
+            true => Box::new(secured(&gateway, b"http/1.1").await),
+            false => Box::new(TcpStream::connect(gateway.address).await.unwrap()),
+        };
+        let stopping = tokio::spawn(gateway.stop());
+        tokio::time::sleep(PAUSE).await;
+        let (mut sender, connection) =
+            http1::handshake::<_, Empty<Bytes>>(TokioIo::new(stream)).await.unwrap();
+        tokio::spawn(connection);
+        let request = get("/old/things/a").header("host", "gateway.test").body(Empty::new()).unwrap();
+        assert_eq!(text(sender.send_request(request).await.unwrap()).await, THING);
+        assert_eq!(stopping.await.unwrap().cut, 0);
+    }
+}
+
+/// Who connects and never asks does not hold up the end.
+#[tokio::test]
+async fn draining_ends_connections_that_stay_silent() {
+    let new = Upstream::start(vec![]).await;
+    let gateway = Gateway::before(&new).await;
+    let mut stream = TcpStream::connect(gateway.address).await.unwrap();
+    let stopped = timeout(PATIENCE, gateway.stop()).await.expect("it ends");
+    assert_eq!(stopped.cut, 0);
+    assert_eq!(stream.read(&mut [0]).await.unwrap(), 0);
+}
+
+trait Transport: AsyncRead + AsyncWrite + Send + Unpin {}
+impl<T: AsyncRead + AsyncWrite + Send + Unpin> Transport for T {}

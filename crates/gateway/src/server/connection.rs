@@ -27,6 +27,7 @@ use std::task::{Context, Poll, ready};
 use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
 use tokio::net::TcpStream;
+use tokio::time::Sleep;
 use tokio_rustls::TlsAcceptor;
 
 /// The remote end of a connection; a request extension if [`ServerOptions::tells_peer`] is set.
@@ -59,6 +60,11 @@ const HYPER_HEADERS_MAX: usize = 100;
 
 /// Maximum time for rejecting a connection.
 const REFUSAL_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// How long a connection that has not sent anything stays open once draining starts: the first
+/// request of a client that has just connected may be in transit, or in a client that waits for a
+/// processor.
+const FIRST_REQUEST_GRACE: Duration = Duration::from_secs(1);
 
 /// Connection preface of an HTTP/2 client (RFC 9113, section 3.4).
 const H2_PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -116,10 +122,21 @@ pub(super) async fn serve<S: RequestService>(
         }
     });
     let mut signals = ShutdownListener::new(&activity);
+    // Boxed when draining starts, so that connections do not reserve space for it.
+    let mut first_request: Option<Pin<Box<Sleep>>> = None;
     // The inner futures are polled by this task too, so they need no listener of their own.
-    poll_fn(|cx| match signals.order(cx) {
-        ShutdownSignal::Cut => Poll::Ready(()),
-        ShutdownSignal::None | ShutdownSignal::Finish => serving.as_mut().poll(cx),
+    poll_fn(|cx| {
+        let order = signals.order(cx);
+        // Poll before the grace ends: the runtime reports received bytes before timers, so a
+        // request that has arrived in time is answered, even if this task is late.
+        if order == ShutdownSignal::Cut || serving.as_mut().poll(cx).is_ready() {
+            return Poll::Ready(());
+        }
+        if order == ShutdownSignal::Finish && activity.is_silent() {
+            let grace = || Box::pin(tokio::time::sleep(FIRST_REQUEST_GRACE));
+            return first_request.get_or_insert_with(grace).as_mut().poll(cx);
+        }
+        Poll::Pending
     })
     .await;
 }
@@ -159,7 +176,7 @@ enum Spoken {
 /// Peeking leaves the bytes in the socket, so they need not be replayed.
 ///
 /// Waits even during a graceful shutdown: a client that has just connected is about to send its
-/// request. The listener cuts connections that stay silent.
+/// request ([`FIRST_REQUEST_GRACE`]).
 async fn peek_protocol(stream: &TcpStream) -> Option<Spoken> {
     let mut first = [0; H2_PREFACE.len()];
     let mut first = ReadBuf::new(&mut first);
@@ -229,7 +246,8 @@ async fn serve_transport<T, S: RequestService>(
         if let Poll::Ready(ended) = Pin::new(&mut connection).poll(cx) {
             return Poll::Ready(ended);
         }
-        if is_ending || activity.order() < ShutdownSignal::Finish {
+        // A silent connection has [`FIRST_REQUEST_GRACE`]: hyper would close it at once.
+        if is_ending || activity.order() < ShutdownSignal::Finish || activity.is_silent() {
             return Poll::Pending;
         }
         is_ending = true;

@@ -33,7 +33,6 @@ use permits::{ConnectionPermits, NoPermit};
 use registry::ConnectionRegistry;
 use std::convert::Infallible;
 use std::net::SocketAddr;
-use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::net::TcpStream;
@@ -350,10 +349,6 @@ async fn serve_among<S: RequestService>(
     Drained { cut }
 }
 
-/// How long a connection that has not sent anything stays open once draining starts: its first
-/// request may be in transit.
-const FIRST_REQUEST_GRACE: Duration = Duration::from_millis(100);
-
 /// Waits for the connections to close and sweeps their deadlines meanwhile. Returns whether all of
 /// them closed within the grace period.
 async fn wait_for_connections(
@@ -362,12 +357,10 @@ async fn wait_for_connections(
     options: &ServerOptions,
     ticks: &mut Interval,
 ) -> bool {
-    let mut silent = pin!(tokio::time::sleep(FIRST_REQUEST_GRACE));
     let in_time = tokio::time::timeout(options.grace, async {
         loop {
             tokio::select! {
                 () = connections.wait() => return,
-                () = silent.as_mut(), if !silent.is_elapsed() => registry.cut_silent(),
                 _ = ticks.tick() => registry.sweep(&options.timeouts),
             }
         }

@@ -62,13 +62,6 @@ impl ConnectionRegistry {
         oldest.is_some()
     }
 
-    /// Cuts the connections that have not sent anything yet.
-    pub(super) fn cut_silent(&self) {
-        for activity in self.open().by_number.values().filter(|activity| activity.is_silent()) {
-            activity.give(ShutdownSignal::Cut);
-        }
-    }
-
     /// Checks all deadlines and closes the connections that missed one.
     pub(super) fn sweep(&self, timeouts: &ConnectionTimeouts) {
         for activity in self.open().by_number.values() {
