@@ -104,7 +104,7 @@ impl<'a> QuotedValues<'a> {
     fn node(&mut self, node: &'a Node) {
         match &node.kind {
             Kind::Map(entries) => {
-                for (key, value) in entries {
+                for (key, value) in entries.iter() {
                     self.key(key);
                     self.node(value);
                 }

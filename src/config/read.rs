@@ -619,7 +619,7 @@ fn place_leaves(node: &Node, name: &str, places: &mut Vec<(String, Span)>) {
         places.push((name.to_owned(), node.span));
         return;
     };
-    for (key, value) in entries {
+    for (key, value) in entries.iter() {
         let dot = if name.is_empty() { "" } else { "." };
         place_leaves(value, &format!("{name}{dot}{}", key.name), places);
     }

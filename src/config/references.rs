@@ -5,6 +5,7 @@
 //! is as long as its reference, so spans of the tree are valid in the file, and a value from the
 //! environment cannot add keys, quotes or comments.
 
+use std::sync::Arc;
 use switchback_compiler::diagnostic::{Code, FileId, Finding, Findings, Span};
 use switchback_compiler::yaml::{Key, Kind, Node, TextStyle};
 
@@ -93,17 +94,18 @@ impl References {
             Kind::String(text, style) if text.contains(MARK) => {
                 self.expand(&text, style, node.span, resolving)
             }
-            Kind::Seq(items) => {
-                Kind::Seq(items.into_iter().map(|item| self.resolve_node(item, resolving)).collect())
-            }
-            Kind::Map(entries) => Kind::Map(
+            Kind::Seq(items) => Kind::Seq(Arc::new(
+                items.iter().map(|item| self.resolve_node(item.clone(), resolving)).collect(),
+            )),
+            Kind::Map(entries) => Kind::Map(Arc::new(
                 entries
-                    .into_iter()
+                    .iter()
+                    .cloned()
                     .map(|(key, value)| {
                         (self.plain_key(key, resolving.findings), self.resolve_node(value, resolving))
                     })
                     .collect(),
-            ),
+            )),
             other => other,
         };
         Node { span: node.span, kind }

@@ -672,7 +672,7 @@ impl FromYaml for RawClient {
             );
         }
         let tokens = read;
-        let base = RawClientBase::parse(&Node { span: node.span, kind: Kind::Map(others) }, reading)?;
+        let base = RawClientBase::parse(&Node { span: node.span, kind: Kind::Map(others.into()) }, reading)?;
         Some(RawClient { base, tokens, has_token, span: node.span })
     }
 

@@ -169,7 +169,7 @@ fn collect_words(node: &Node, words: &mut BTreeSet<String>) {
         Kind::Map(entries) => {
             // An object with a place is a parameter. Parameters in headers are HTTP's.
             let place = node.get("in").and_then(Node::as_str);
-            for (key, value) in entries {
+            for (key, value) in entries.iter() {
                 match (key.name.as_str(), value.as_map()) {
                     ("properties", Some(properties)) => {
                         words.extend(properties.iter().map(|(key, _)| key.name.clone()));

@@ -39,7 +39,7 @@ const FREE: &[&str] = &[
 fn collect(node: &Node, path: &mut Vec<String>, words: &mut Vec<(usize, String)>) {
     match &node.kind {
         Kind::Map(entries) => {
-            for (key, value) in entries {
+            for (key, value) in entries.iter() {
                 words.push((key.span.start as usize, key.name.clone()));
                 if FREE.contains(&key.name.as_str()) || (path.len() == 2 && path[0] == "reasons") {
                     continue;

@@ -70,7 +70,7 @@ fn lines(draft: &Draft) -> BTreeSet<String> {
                         of_shape(&format!("{operation} {}", key.name), value, &mut all);
                     }
                     ("query" | "path" | "headers", Kind::Map(entries)) => {
-                        for (name, value) in entries {
+                        for (name, value) in entries.iter() {
                             all.insert(format!("{operation} {} {}: {}", key.name, name.name, flow(value)));
                         }
                     }
@@ -92,7 +92,7 @@ fn of_shape(shape: &str, lines: &Node, all: &mut BTreeSet<String>) {
                 all.extend(items.iter().map(|item| format!("{shape} {}: {}", key.name, flow(item))));
             }
             ("only", Kind::Map(sides)) => {
-                for (side, fields) in sides {
+                for (side, fields) in sides.iter() {
                     for (field, fill) in fields.as_map().unwrap_or_default() {
                         let fill = flow(fill);
                         all.insert(format!("{shape} only {}: {}: {fill}", side.name, field.name));

@@ -47,19 +47,19 @@ fn collect_descriptions(sides: &[SideDocument; 2]) -> HashMap<String, HashMap<u3
         let (mut sources, mut findings) = (Sources::new(), Findings::new());
         if let Some(root) = yaml::read_document(&mut sources, name, bytes, &mut findings) {
             let places: &mut HashMap<u32, String> = files.entry(name.clone()).or_default();
-            collect(root, places);
+            collect(&root, places);
         }
     }
     files
 }
 
 /// Collects the `description` of every map, by the position of the key before the map.
-fn collect(root: Node, places: &mut HashMap<u32, String>) {
+fn collect(root: &Node, places: &mut HashMap<u32, String>) {
     let mut open = vec![root];
     while let Some(node) = open.pop() {
-        match node.kind {
+        match &node.kind {
             Kind::Map(entries) => {
-                for (key, value) in entries {
+                for (key, value) in entries.iter() {
                     let text = value.get("description").or_else(|| value.get("title")).and_then(Node::as_str);
                     if let Some(text) = text {
                         // Fields are identified by the position of their name.
@@ -68,7 +68,7 @@ fn collect(root: Node, places: &mut HashMap<u32, String>) {
                     open.push(value);
                 }
             }
-            Kind::Seq(items) => open.extend(items),
+            Kind::Seq(items) => open.extend(items.iter()),
             _ => {}
         }
     }

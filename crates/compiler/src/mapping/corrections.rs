@@ -7,6 +7,7 @@
 use crate::diagnostic::{Code, Finding, Findings, Help, Severity, Sources, Span, Suggestion, suggest};
 use crate::yaml::{Kind, Node};
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 /// Maximum number of corrected passes. A correction may reveal another slip.
 pub(super) const PASSES_MAX: usize = 3;
@@ -61,7 +62,9 @@ impl Corrections {
     /// Applies the corrections to a tree and returns the corrected spans.
     pub(super) fn put_in(&self, node: &mut Node, sources: &Sources) -> Vec<Span> {
         let mut done = Vec::new();
-        if !self.is_empty() {
+        // The contents of other files stay shared with the cached trees.
+        let file = sources.written(node.span).file;
+        if self.meant.keys().any(|span| span.file == file) {
             self.walk(node, sources, &mut done);
         }
         done
@@ -70,6 +73,7 @@ impl Corrections {
     fn walk(&self, node: &mut Node, sources: &Sources, done: &mut Vec<Span>) {
         match &mut node.kind {
             Kind::Map(entries) => {
+                let entries = Arc::make_mut(entries);
                 for at in 0..entries.len() {
                     let key = &entries[at].0;
                     let span = sources.written(key.span);
@@ -83,7 +87,9 @@ impl Corrections {
                     self.walk(&mut entries[at].1, sources, done);
                 }
             }
-            Kind::Seq(items) => items.iter_mut().for_each(|item| self.walk(item, sources, done)),
+            Kind::Seq(items) => {
+                Arc::make_mut(items).iter_mut().for_each(|item| self.walk(item, sources, done))
+            }
             Kind::String(text, _) => {
                 // The suggestion for an entire text would discard an embedded place.
                 let fits =

@@ -342,9 +342,9 @@ fn text(
 fn sample(node: &Node) -> Node {
     let kind = match &node.kind {
         Kind::String(text, _) if text == STATUS => Kind::Number("500".to_owned()),
-        Kind::Seq(items) => Kind::Seq(items.iter().map(sample).collect()),
+        Kind::Seq(items) => Kind::Seq(Arc::new(items.iter().map(sample).collect())),
         Kind::Map(entries) => {
-            Kind::Map(entries.iter().map(|(key, value)| (key.clone(), sample(value))).collect())
+            Kind::Map(Arc::new(entries.iter().map(|(key, value)| (key.clone(), sample(value))).collect()))
         }
         kind => kind.clone(),
     };

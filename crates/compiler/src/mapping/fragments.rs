@@ -10,6 +10,7 @@ use crate::diagnostic::{Code, FileId, Finding, Findings, NameKind, Sources, Span
 use crate::yaml::{Key, Kind, Node, bounds, without_duplicates};
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::mem;
+use std::sync::Arc;
 
 /// Sections that are no program: texts, and messages that may contain any key.
 pub(super) const PLAIN_SECTIONS: [&str; 3] = ["fragments", "reasons", "examples"];
@@ -74,7 +75,7 @@ impl Fragments {
     pub(super) fn expand(&mut self, root: &mut Node, sources: &mut Sources, findings: &mut Findings) {
         let Kind::Map(sections) = &mut root.kind else { return };
         let mut expansion = Expansion { fragments: self, sources, findings, open: Vec::new() };
-        sections.retain_mut(|(key, section)| {
+        Arc::make_mut(sections).retain_mut(|(key, section)| {
             PLAIN_SECTIONS.contains(&key.name.as_str()) || expansion.expand(section, 1)
         });
     }
@@ -200,8 +201,14 @@ impl Expansion<'_> {
             self.findings.push(faults::fragments_too_deep(node.span, bounds::DEPTH_MAX));
             return false;
         }
+        // What is written without a use stays shared with the cached tree. Blocks are walked for their
+        // depth.
+        if self.open.is_empty() && !has_use(node) {
+            return true;
+        }
         match &mut node.kind {
             Kind::Seq(items) => {
+                let items = Arc::make_mut(items);
                 let mut expanded = Vec::with_capacity(items.len());
                 for mut item in mem::take(items) {
                     let is_use = is_use(&item);
@@ -215,6 +222,7 @@ impl Expansion<'_> {
             }
             Kind::Map(entries) if entries.iter().any(|(key, _)| key.name == LITERAL) => true,
             Kind::Map(entries) => {
+                let entries = Arc::make_mut(entries);
                 entries.retain(|(key, _)| !self.report_misspelt(key));
                 let used = entries.iter().position(|(key, _)| key.name == USE);
                 let block = used.map(|at| (at, entries.remove(at)));
@@ -229,7 +237,7 @@ impl Expansion<'_> {
                     None => {}
                     Some((_, Kind::Map(block))) => {
                         let own: Vec<_> = entries.iter().map(|(key, _)| key.name.clone()).collect();
-                        let block = block.into_iter().filter(|(key, _)| !own.contains(&key.name));
+                        let block = block.iter().filter(|(key, _)| !own.contains(&key.name)).cloned();
                         let at = at.min(entries.len());
                         entries.splice(at..at, block);
                     }
@@ -372,6 +380,7 @@ impl Expansion<'_> {
                 }
             }
             Kind::Seq(items) => {
+                let items = Arc::make_mut(items);
                 let mut filled = Vec::with_capacity(items.len());
                 for mut item in mem::take(items) {
                     let is_placeholder = item.as_str().is_some();
@@ -381,7 +390,7 @@ impl Expansion<'_> {
                 *items = filled;
             }
             Kind::Map(entries) => {
-                let mut is_renamed = false;
+                let (entries, mut is_renamed) = (Arc::make_mut(entries), false);
                 for (key, value) in &mut *entries {
                     if let Some(name) = self.fill_text(&key.name, key.span, arguments) {
                         key.name = name;
@@ -429,7 +438,7 @@ fn is_use(node: &Node) -> bool {
 /// Adds an element to a list. A list that stands in place of an element becomes several.
 fn push_item(items: &mut Vec<Node>, item: Node, is_replaced: bool) {
     match item.kind {
-        Kind::Seq(several) if is_replaced => items.extend(several),
+        Kind::Seq(several) if is_replaced => items.extend(several.iter().cloned()),
         _ => items.push(item),
     }
 }

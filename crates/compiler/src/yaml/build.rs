@@ -325,7 +325,7 @@ impl TreeBuilder<'_> {
             OpenContainer::Seq { span, items, anchor } => {
                 // The value of an alias is written elsewhere.
                 let last = items.last().map(|item| item.span).filter(|last| last.file == span.file);
-                (span, last, Kind::Seq(items), anchor)
+                (span, last, Kind::Seq(items.into()), anchor)
             }
             OpenContainer::Map { span, entries, anchor, .. } => {
                 let entries = self.without_duplicates(entries);
@@ -335,7 +335,7 @@ impl TreeBuilder<'_> {
                 });
                 // For the parser, a block map starts at the colon of its first entry.
                 let span = if first.start < span.start { Span { start: first.start, ..span } } else { span };
-                (span, last, Kind::Map(entries), anchor)
+                (span, last, Kind::Map(entries.into()), anchor)
             }
         };
         // A flow collection has an end token; the end of a block is a point.
@@ -388,20 +388,13 @@ pub(crate) fn without_duplicates(
 /// Appends the entries of a merge key's value (a map, or a list of maps). Existing keys take
 /// precedence.
 fn merge(entries: &mut Vec<(Key, Node)>, node: Node) {
-    let maps = match node.kind {
-        Kind::Map(map) => vec![map],
-        Kind::Seq(items) => items
-            .into_iter()
-            .filter_map(|item| match item.kind {
-                Kind::Map(map) => Some(map),
-                _ => None,
-            })
-            .collect(),
-        _ => Vec::new(),
+    let maps = match &node.kind {
+        Kind::Seq(items) => items.to_vec(),
+        _ => vec![node],
     };
-    for (key, value) in maps.into_iter().flatten() {
+    for (key, value) in maps.iter().filter_map(Node::as_map).flatten() {
         if !entries.iter().any(|(known, _)| known.name == key.name) {
-            entries.push((key, value));
+            entries.push((key.clone(), value.clone()));
         }
     }
 }

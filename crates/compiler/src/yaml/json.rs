@@ -142,7 +142,7 @@ impl JsonReader<'_, '_> {
         entries.shrink_to_fit();
         // As in a lenient reading, the last of several equal keys applies.
         let entries = without_duplicates(entries, true, self.findings);
-        Ok(Node { span: self.span(start), kind: Kind::Map(entries) })
+        Ok(Node { span: self.span(start), kind: Kind::Map(entries.into()) })
     }
 
     fn list(&mut self) -> Result<Node, ParseStop> {
@@ -164,7 +164,7 @@ impl JsonReader<'_, '_> {
         }
         self.at += 1;
         items.shrink_to_fit();
-        Ok(Node { span: self.span(start), kind: Kind::Seq(items) })
+        Ok(Node { span: self.span(start), kind: Kind::Seq(items.into()) })
     }
 
     fn expect(&mut self, byte: u8) -> Result<(), ParseStop> {

@@ -27,12 +27,12 @@ fn read(text: &str) -> Option<Node> {
 /// Returns whether two trees have the same values.
 fn is_same(a: &Node, b: &Node) -> bool {
     match (&a.kind, &b.kind) {
-        (Kind::Seq(a), Kind::Seq(b)) => a.len() == b.len() && a.iter().zip(b).all(|(a, b)| is_same(a, b)),
+        (Kind::Seq(a), Kind::Seq(b)) => a.len() == b.len() && a.iter().zip(&**b).all(|(a, b)| is_same(a, b)),
         (Kind::Map(a), Kind::Map(b)) => {
             let is_equal = |((a, x), (b, y)): (&(super::Key, Node), &(super::Key, Node))| {
                 a.name == b.name && is_same(x, y)
             };
-            a.len() == b.len() && a.iter().zip(b).all(is_equal)
+            a.len() == b.len() && a.iter().zip(&**b).all(is_equal)
         }
         (a, b) => a == b,
     }
@@ -71,13 +71,13 @@ impl FileLayout<'_> {
         let is_block = !self.text[node.span.start as usize..].starts_with(['{', '[']);
         match &node.kind {
             Kind::Map(entries) if is_block => {
-                for (key, value) in entries {
+                for (key, value) in entries.iter() {
                     self.set(key.span.start, indent);
                     self.walk(value, indent + STEP);
                 }
             }
             Kind::Seq(items) if is_block => {
-                for item in items {
+                for item in items.iter() {
                     let line = self.line_of(item.span.start);
                     let before = &self.text[self.starts[line]..item.span.start as usize];
                     // An item may be on a line after its dash, which then stays where it is.

@@ -29,6 +29,7 @@ pub use layout::format;
 pub use schema::described;
 
 use crate::diagnostic::{FileId, Findings, Sources, Span};
+use std::sync::Arc;
 
 /// A value with its place.
 #[derive(Debug, Clone, PartialEq)]
@@ -50,10 +51,10 @@ pub enum Kind {
     Number(String),
     /// Any other scalar.
     String(String, TextStyle),
-    /// A sequence.
-    Seq(Vec<Node>),
+    /// A sequence. Clones of a tree share their contents, because most of them are only read.
+    Seq(Arc<Vec<Node>>),
     /// A mapping in text order, with unique keys.
-    Map(Vec<(Key, Node)>),
+    Map(Arc<Vec<(Key, Node)>>),
 }
 
 /// The notation of a text.
@@ -193,8 +194,8 @@ impl Node {
     pub(crate) fn each_span(&mut self, change: &mut impl FnMut(&mut Span)) {
         change(&mut self.span);
         match &mut self.kind {
-            Kind::Seq(items) => items.iter_mut().for_each(|item| item.each_span(change)),
-            Kind::Map(entries) => entries.iter_mut().for_each(|(key, value)| {
+            Kind::Seq(items) => Arc::make_mut(items).iter_mut().for_each(|item| item.each_span(change)),
+            Kind::Map(entries) => Arc::make_mut(entries).iter_mut().for_each(|(key, value)| {
                 change(&mut key.span);
                 value.each_span(change);
             }),

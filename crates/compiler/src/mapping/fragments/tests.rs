@@ -35,7 +35,7 @@ fn text(text: &str) -> Node {
 }
 
 fn map(name: &str, value: Node) -> Node {
-    node(Kind::Map(vec![(Key { name: name.to_owned(), span: Span::default() }, value)]))
+    node(Kind::Map(vec![(Key { name: name.to_owned(), span: Span::default() }, value)].into()))
 }
 
 fn spanned(name: &str) -> Spanned<String> {
@@ -58,13 +58,12 @@ impl Mover {
     fn walk(&mut self, mut block: Node, is_element: bool) -> Node {
         match &mut block.kind {
             Kind::Seq(items) => {
-                *items = mem::take(items).into_iter().map(|item| self.walk(item, true)).collect()
+                *items = Arc::new(items.iter().map(|item| self.walk(item.clone(), true)).collect());
             }
             Kind::Map(entries) if entries.iter().all(|(key, _)| key.name != LITERAL) => {
-                *entries = mem::take(entries)
-                    .into_iter()
-                    .map(|(key, value)| (key, self.walk(value, false)))
-                    .collect();
+                let walked =
+                    entries.iter().map(|(key, value)| (key.clone(), self.walk(value.clone(), false)));
+                *entries = Arc::new(walked.collect());
             }
             _ => {}
         }
@@ -80,8 +79,9 @@ impl Mover {
             {
                 let from = self.draw(entries.len());
                 let to = from + 1 + self.draw(entries.len() - from);
-                let moved = entries.drain(from..to).collect();
-                let used = self.declare(node(Kind::Map(moved)));
+                let entries = Arc::make_mut(entries);
+                let moved: Vec<_> = entries.drain(from..to).collect();
+                let used = self.declare(node(Kind::Map(moved.into())));
                 entries.insert(from, (Key { name: USE.to_owned(), span: Span::default() }, used));
                 block
             }
@@ -97,11 +97,11 @@ impl Mover {
         let part = match &mut block.kind {
             Kind::Map(entries) if !entries.is_empty() => {
                 let at = self.draw(entries.len());
-                Some(&mut entries[at].1)
+                Some(&mut Arc::make_mut(entries)[at].1)
             }
             Kind::Seq(items) if !items.is_empty() => {
                 let at = self.draw(items.len());
-                Some(&mut items[at]).filter(|item| item.as_seq().is_none())
+                Some(&mut Arc::make_mut(items)[at]).filter(|item| item.as_seq().is_none())
             }
             _ => None,
         };
@@ -130,7 +130,7 @@ proptest! {
             let mut mover = Mover { declared: Vec::new(), random };
             let mut moved = root.clone();
             let Kind::Map(sections) = &mut moved.kind else { continue };
-            for (key, section) in sections {
+            for (key, section) in Arc::make_mut(sections) {
                 if !PLAIN_SECTIONS.contains(&key.name.as_str()) {
                     *section = mover.walk(section.clone(), false);
                 }
@@ -145,7 +145,7 @@ proptest! {
 
 fn messages(declared: Vec<FragmentDecl>, used: Node) -> Vec<String> {
     let (_, mut sources) = parsed("mapping: 1\n");
-    let mut root = map("routes", node(Kind::Seq(vec![map(USE, used)])));
+    let mut root = map("routes", node(Kind::Seq(vec![map(USE, used)].into())));
     let mut findings = Findings::new();
     Fragments::collect(declared, &mut findings).expand(&mut root, &mut sources, &mut findings);
     findings.in_order().into_iter().map(|finding| finding.message.clone()).collect()
@@ -156,7 +156,7 @@ fn messages(declared: Vec<FragmentDecl>, used: Node) -> Vec<String> {
 fn fragments_that_grow_by_ten_at_each_level_are_stopped() {
     let gives = |level: usize| match level {
         0 => text("x"),
-        level => node(Kind::Seq(vec![map("of", map(USE, text(&format!("f{}", level - 1)))); 10])),
+        level => node(Kind::Seq(vec![map("of", map(USE, text(&format!("f{}", level - 1)))); 10].into())),
     };
     let fragment =
         |level| FragmentDecl { name: spanned(&format!("f{level}")), takes: Vec::new(), gives: gives(level) };

@@ -105,7 +105,7 @@ fn cell(node: &Node) -> CellDecl {
     match &node.kind {
         Kind::String(word, TextStyle::Plain) if word == "_" => CellDecl::Any,
         Kind::String(word, TextStyle::Plain) if word == "absent" => CellDecl::Absent(node.span),
-        Kind::Seq(items) => CellDecl::OneOf(items.clone()),
+        Kind::Seq(items) => CellDecl::OneOf(items.to_vec()),
         _ => CellDecl::OneOf(vec![node.clone()]),
     }
 }

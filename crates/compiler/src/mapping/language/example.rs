@@ -126,7 +126,7 @@ kinds! {
             };
             match &entries.kind {
                 Kind::Seq(keys) => {
-                    for key in keys {
+                    for key in keys.iter() {
                         match &key.kind {
                             // YAML reads an unquoted numeric key as a number, and keys of archives
                             // are texts.

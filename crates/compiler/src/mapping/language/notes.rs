@@ -24,7 +24,7 @@ kinds! {
             return reader.verdict(node).map(|word| vec![(None, word)]);
         };
         let mut verdicts = Vec::new();
-        for (key, value) in entries {
+        for (key, value) in entries.iter() {
             let side = reader.side(&key.name, key.span);
             let word = reader.verdict(value);
             verdicts.extend(side.zip(word).map(|(side, word)| (Some(side), word)));

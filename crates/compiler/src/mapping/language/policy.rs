@@ -60,7 +60,7 @@ kinds! {
             return Some([word, word]);
         };
         let mut by_side = [None, None];
-        for (key, value) in entries {
+        for (key, value) in entries.iter() {
             let word = value.word(LEGACY, reader.findings);
             if let (Some(side), Some(word)) = (reader.side(&key.name, key.span), word) {
                 by_side[side.side] = Some(word == "forward");

@@ -15,6 +15,7 @@ use crate::diagnostic::{Span, suggest};
 use crate::mapping::schema::{Sides, anything, by_side, list_of, map_of, reference, text, words};
 use crate::yaml::{Key, Kind, Node, described};
 use serde_json::{Value, json};
+use std::sync::Arc;
 
 /// One entry of `routes:`.
 #[derive(Clone, Debug)]
@@ -75,7 +76,7 @@ kinds! {
             for operation in operations {
                 let mut one = route.clone();
                 if let Kind::Map(entries) = &mut one.kind {
-                    entries.iter_mut().filter(|(key, _)| key.name == "at").for_each(|(_, at)| *at = operation.clone());
+                    Arc::make_mut(entries).iter_mut().filter(|(key, _)| key.name == "at").for_each(|(_, at)| *at = operation.clone());
                 }
                 routes.extend(RouteDecl::read(key, &one, reader));
             }
