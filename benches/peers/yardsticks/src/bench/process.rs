@@ -112,6 +112,7 @@ impl Process {
             if let Some(signal) = signal.take() {
                 rustix::process::kill_process(pid, signal).ok();
             } else if start.elapsed() > STOP_WAIT_MAX {
+                eprintln!("process {} did not end in {STOP_WAIT_MAX:?} and is killed", pid.as_raw_pid());
                 rustix::process::kill_process(pid, rustix::process::Signal::KILL).ok();
             }
             std::thread::sleep(Duration::from_millis(10));
