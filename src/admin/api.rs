@@ -4,6 +4,8 @@ use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use bytes::Bytes;
 use http::{Request, StatusCode};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::json;
 use std::sync::Arc;
@@ -38,6 +40,11 @@ pub(super) fn reload(parts: &Arc<AdminParts>, by: &str) -> Answer {
     let value = json!({ "reload": "asked for; /api/pack says how it went" });
     Ok(AdminResponse::json(StatusCode::ACCEPTED, &value))
 }
+
+/// The body of a call without members.
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct NoMembers {}
 
 /// Reads a JSON body. An empty body counts as an empty object, since some calls have no required
 /// members.

@@ -6,6 +6,7 @@ use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
 use crate::operate::{self, Refusal};
 use http::{Request, StatusCode};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
@@ -21,22 +22,32 @@ pub(super) async fn list(parts: &AdminParts) -> Answer {
     AdminResponse::ok(&parts.registry.list().await?)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AddClient {
+pub(super) struct AddClient {
     name: String,
     company: Option<String>,
+    #[schemars(with = "Option<String>")]
     token: Option<Secret<String>>,
     /// The side of the fronts that accept the token; `None`: all.
     side: Option<String>,
     /// Fixed tokens for calls, by side.
     #[serde(default)]
+    #[schemars(with = "BTreeMap<String, String>")]
     credentials: BTreeMap<String, Secret<String>>,
     /// How its grant obtains access tokens. The default is authorization by a person.
+    #[schemars(schema_with = "flow")]
     flow: Option<GrantFlow>,
+    #[schemars(with = "Option<String>")]
     client_id: Option<Secret<String>>,
+    #[schemars(with = "Option<String>")]
     client_secret: Option<Secret<String>>,
+    #[schemars(with = "Option<String>")]
     refresh_token: Option<Secret<String>>,
+}
+
+fn flow(_: &mut SchemaGenerator) -> Schema {
+    json_schema!({ "enum": [GrantFlow::AuthorizationCode.name(), GrantFlow::ClientCredentials.name(), null] })
 }
 
 pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) -> Answer {
@@ -55,9 +66,10 @@ pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) ->
     Ok(AdminResponse::json(StatusCode::CREATED, &added))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Rotate {
+pub(super) struct Rotate {
+    #[schemars(with = "Option<String>")]
     token: Option<Secret<String>>,
     /// The side of the token to rotate. Needed only if the client has tokens for several sides.
     side: Option<String>,
@@ -73,10 +85,11 @@ pub(super) async fn rotate(parts: &AdminParts, by: &str, name: &str, request: Re
     AdminResponse::ok(&changed(parts, "token rotated", rotated.map(as_json)).await?)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SetCredential {
+pub(super) struct SetCredential {
     side: String,
+    #[schemars(with = "String")]
     token: Secret<String>,
 }
 
@@ -106,10 +119,12 @@ pub(super) async fn restore(parts: &AdminParts, by: &str, name: &str) -> Answer 
     AdminResponse::ok(&changed(parts, "client restored", restored.map(client_as_json)).await?)
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct Connect {
+pub(super) struct Connect {
+    #[schemars(with = "Option<String>")]
     client_id: Option<Secret<String>>,
+    #[schemars(with = "Option<String>")]
     client_secret: Option<Secret<String>>,
 }
 

@@ -5,6 +5,7 @@ use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
 use super::api::parse_body;
 use http::Request;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use switchback_gateway::body::Body;
@@ -20,9 +21,9 @@ pub(super) async fn list(parts: &AdminParts) -> Answer {
     AdminResponse::ok(&json!({ "receivers": receivers, "events": events }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct EventSelection {
+pub(super) struct EventSelection {
     receiver: Option<String>,
     /// Empty: all dead events.
     #[serde(default)]

@@ -9,6 +9,7 @@ use crate::operate::{self, Refusal};
 use crate::playground::{DryRunRequest, Letter, Ran, TryError, ends_for};
 use crate::replay::Live;
 use http::{Request, StatusCode};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use std::collections::BTreeMap;
@@ -103,9 +104,9 @@ pub(super) fn list_recorded(parts: &AdminParts) -> Answer {
     AdminResponse::ok(&json!({ "recording": recording, "exchanges": exchanges }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
-struct RecordRequest {
+pub(super) struct RecordRequest {
     exchanges: usize,
 }
 
@@ -127,9 +128,9 @@ pub(crate) async fn record_next(parts: &AdminParts, by: &str, exchanges: usize) 
     operate::record(exchanges, &parts.workbench, &parts.tap, program.pack(), &store).await
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct FileChange {
+pub(super) struct FileChange {
     /// Texts of mapping files, by name.
     #[serde(default)]
     files: BTreeMap<String, String>,

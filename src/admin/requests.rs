@@ -2,6 +2,7 @@
 
 use super::AdminParts;
 use super::answer::{AdminResponse, Answer};
+use super::route::QueryParameter;
 use crate::operate::{Refusal, RefusalKind};
 use crate::requests::{FoundRequest, ReplicaShare, RequestsFilter, RequestsFilterError};
 use percent_encoding::percent_decode_str;
@@ -11,6 +12,31 @@ use switchback_gateway::recent::{RequestSample, SampleMessages};
 /// Listed requests by default, and at most.
 const LISTED: usize = 100;
 const LISTED_MAX: usize = 1_000;
+
+/// The query of `/api/requests`.
+pub(super) const PARAMETERS: [QueryParameter; 9] = [
+    parameter("minutes", "Length of the period", r#"{"enum": [5, 15, 60, 1440]}"#),
+    parameter("client", "`(none)`: unknown clients", r#"{"type": "string"}"#),
+    parameter("operation", "`(none)`: unknown operations", r#"{"type": "string"}"#),
+    parameter(
+        "status",
+        "A status, a class such as `5xx`, or `(none)`",
+        r#"{"type": "string", "pattern": "^([1-5]xx|[1-5][0-9][0-9]|\\(none\\))?$"}"#,
+    ),
+    parameter("outcome", "An outcome of the access log, such as `translated`", r#"{"type": "string"}"#),
+    parameter(
+        "phase",
+        "The phase of the operation",
+        r#"{"enum": ["legacy", "shadow", "canary", "translated", "(none)", ""]}"#,
+    ),
+    parameter("id", "A part of the request id", r#"{"type": "string"}"#),
+    parameter("page", "Page of the list", r#"{"type": "integer", "minimum": 1}"#),
+    parameter("limit", "Requests in the list", r#"{"type": "integer", "minimum": 1, "maximum": 1000}"#),
+];
+
+const fn parameter(name: &'static str, about: &'static str, schema: &'static str) -> QueryParameter {
+    QueryParameter { name, about, schema }
+}
 
 /// The response of `/api/requests`.
 #[derive(Serialize)]

@@ -6,6 +6,7 @@ use super::api::parse_body;
 use crate::after_sunset::{AfterSunset, after_sunset};
 use crate::operate::{Refusal, moment, operation_names, suggest_client};
 use http::{Request, StatusCode};
+use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 use switchback_gateway::body::Body;
@@ -49,9 +50,9 @@ pub(super) async fn sunsets(parts: &AdminParts) -> Answer {
     AdminResponse::ok(&parts.retirement.sunsets())
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct AddBrownout {
+pub(super) struct AddBrownout {
     /// Needed only if clients speak several sides.
     side: Option<String>,
     #[serde(default)]
@@ -95,9 +96,9 @@ pub(super) async fn remove(parts: &AdminParts, by: &str, id: &str) -> Answer {
     AdminResponse::ok(&json!({ "removed": id }))
 }
 
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-struct SetSunset {
+pub(super) struct SetSunset {
     /// Needed only if clients speak several sides.
     side: Option<String>,
     /// A day or a moment (RFC 3339). Null: never, which overrides the configuration.

@@ -1,7 +1,7 @@
 //! The service of the admin port: checks the credential of each request, and passes it to the admin
 //! API or to the studio.
 
-use crate::admin::{self, AccessLevel, AdminParts, Guard, SessionPolicy};
+use crate::admin::{self, AccessLevel, AdminParts, AdminResponse, Guard, SessionPolicy};
 use crate::studio::Studio;
 use futures_util::future::BoxFuture;
 use http::{Method, Request, Response};
@@ -87,6 +87,7 @@ impl Admin {
         }
         let need = admin::need(request.uri().path(), request.method());
         let (head, body) = request.into_parts();
+        let has_body = !body.is_empty();
         let checked = self.guard.check(&head, need).await;
         let answer = match checked {
             Ok(()) => {
@@ -105,19 +106,34 @@ impl Admin {
                 {
                     standing.trust();
                 }
-                match (need, self.studio.api(&head).await) {
-                    (_, Some(answer)) => answer,
-                    (AccessLevel::Visitor, None) => self.studio.answer(Request::from_parts(head, body)).await,
-                    (_, None) => {
-                        let request = Request::from_parts(head, body);
-                        admin::route(&self.parts, request).await.unwrap_or_else(|error| error)
-                    }
+                let request = Request::from_parts(head, body);
+                match need {
+                    AccessLevel::Visitor => self.studio.answer(request).await,
+                    _ => self.call(request).await.unwrap_or_else(|error| error),
                 }
             }
-            Err(refusal) => refusal,
+            Err(refusal) => close_if(has_body, refusal),
         };
         answer.into_response(is_head)
     }
+
+    /// Runs a call of the API, or of health, metrics or the callback.
+    async fn call(&self, request: Request<Body>) -> Result<AdminResponse, AdminResponse> {
+        let path = request.uri().path().to_owned();
+        let found = admin::find(request.method(), &path);
+        let (route, id) = found.map_err(|error| close_if(!request.body().is_empty(), error))?;
+        let (head, body) = request.into_parts();
+        let request = Request::from_parts(head.clone(), body);
+        match route.run(&self.parts, id, request).await {
+            Some(answer) => answer,
+            None => Ok(self.studio.api(&head).await),
+        }
+    }
+}
+
+/// Announces the end of a connection with an unread body, which the server closes.
+fn close_if(has_body: bool, answer: AdminResponse) -> AdminResponse {
+    if has_body { answer.with_header("connection", "close") } else { answer }
 }
 
 impl tower::Service<Request<Body>> for Admin {

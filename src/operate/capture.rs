@@ -4,6 +4,7 @@ use super::history::note;
 use super::names::operation_name;
 use super::refusal::{Refusal, RefusalKind};
 use crate::playground::PlaygroundSession;
+use schemars::JsonSchema;
 use serde::Deserialize;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_engine::redact::Salt;
@@ -13,7 +14,7 @@ use switchback_gateway::store::{NewHistory, Store};
 use switchback_plan::Pack;
 
 /// A requested capture.
-#[derive(Deserialize)]
+#[derive(Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct CaptureRequest {
     /// As written in the contract, such as `GET /things/{id}`.

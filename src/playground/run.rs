@@ -5,6 +5,7 @@ use super::tried::{DryRunPack, PlaygroundSession, TryError};
 use crate::replay::{Fronts, Live};
 use bytes::Bytes;
 use http::{HeaderMap, Method, header};
+use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value as Json;
 use std::collections::BTreeMap;
@@ -19,7 +20,7 @@ use switchback_plan::router::Found;
 use switchback_plan::{Effect, Origin, RouteId, SideId};
 
 /// Input of a dry run.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct DryRunRequest {
     /// A request as edited by the user.
@@ -39,7 +40,7 @@ pub struct DryRunRequest {
 }
 
 /// A request.
-#[derive(Clone, Debug, Default, Deserialize)]
+#[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct TriedRequest {
     pub method: String,

@@ -332,13 +332,9 @@ impl Studio {
         }
     }
 
-    /// Responds to requests of the API that need the data of several pages. `None`: the admin API
-    /// has the address.
-    pub(crate) async fn api(&self, head: &request::Parts) -> Option<AdminResponse> {
-        match head.method {
-            Method::GET | Method::HEAD => status::answer(self, head).await,
-            _ => None,
-        }
+    /// Responds to requests of the API that need the data of several pages.
+    pub(crate) async fn api(&self, head: &request::Parts) -> AdminResponse {
+        status::answer(self, head).await
     }
 
     async fn visit<'v>(
@@ -492,7 +488,7 @@ impl Studio {
 }
 
 /// The forms that operators may submit, each with the kind of its history entry, as in
-/// [`crate::admin::CALLS`]. Forms that are not listed return 404.
+/// [`crate::admin::ROUTES`]. Forms that are not listed return 404.
 pub const FORMS: [(&str, Option<&str>); 21] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),

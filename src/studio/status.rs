@@ -23,13 +23,9 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Metrics of queues and of requests beyond a limit.
 const QUEUE_NAMES: [&str; 4] = [SHADOW_WAITING, SHADOW_DROPPED, SHADOW_UNRECORDED, LIMITED];
 
-/// Responds to a request of the API that reads the data of several pages. `None`: the admin API
-/// has the address.
-pub(super) async fn answer(studio: &Studio, head: &request::Parts) -> Option<AdminResponse> {
+/// Responds to a request of the API that reads the data of several pages.
+pub(super) async fn answer(studio: &Studio, head: &request::Parts) -> AdminResponse {
     let path = head.uri.path();
-    if !matches!(path, "/api/attention" | "/api/status") {
-        return None;
-    }
     let visitor = Visitor { role: Role::Read, session: None };
     let visit = studio.visit_for(PATIENCE, visitor, &head.headers, &head.uri, path).await;
     let list = attention::gather(&visit).await;
@@ -37,7 +33,7 @@ pub(super) async fn answer(studio: &Studio, head: &request::Parts) -> Option<Adm
         "/api/attention" => attention_json(&list, &visit),
         _ => status(&visit, &list).await,
     };
-    Some(AdminResponse::json(StatusCode::OK, &value))
+    AdminResponse::json(StatusCode::OK, &value)
 }
 
 fn attention_json(list: &AttentionList, visit: &PageContext<'_>) -> Value {

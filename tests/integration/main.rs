@@ -1,5 +1,6 @@
 //! All tests through the outside of the program, in one binary so that it links once.
 
+mod admin_api;
 mod admin_port;
 mod archives;
 mod borders;
