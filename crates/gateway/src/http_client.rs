@@ -7,12 +7,16 @@
 //! to the host's addresses, since reqwest offers no other way.
 
 use crate::tls::{ServiceTls, TlsError};
-use http::{Method, header};
+use http::{HeaderValue, Method, header};
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::{ClientBuilder, RequestBuilder, Url};
 use std::fmt;
 use std::net::IpAddr;
 use std::sync::Arc;
+use std::time::{Duration, SystemTime};
+
+/// Upper bound for `Retry-After`.
+const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 
 /// A client of one service. Clones share its connections.
 #[derive(Clone, Debug)]
@@ -63,6 +67,17 @@ pub(crate) async fn read_limited(
         body.extend_from_slice(&chunk);
     }
     Ok(body)
+}
+
+/// Parses `Retry-After` (RFC 9110, section 10.2.3): seconds or a date. Returns at most
+/// [`RETRY_AFTER_MAX`].
+pub(crate) fn retry_after(value: &HeaderValue) -> Option<Duration> {
+    let text = value.to_str().ok()?.trim();
+    let wait = match text.parse::<u64>() {
+        Ok(seconds) => Duration::from_secs(seconds),
+        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::now()).ok()?,
+    };
+    Some(wait.min(RETRY_AFTER_MAX))
 }
 
 /// The address of a service and its TLS settings.

@@ -8,7 +8,7 @@
 
 use super::EventParts;
 use super::translate::{EventError, translate};
-use crate::http_client::is_loopback;
+use crate::http_client::{is_loopback, retry_after};
 use crate::store::seal::random;
 use crate::store::{LeasedEvent, StoreError};
 use crate::telemetry::metrics;
@@ -271,11 +271,5 @@ fn classify(status: StatusCode, headers: &HeaderMap) -> Tried {
     if status == StatusCode::GONE {
         return Tried::Dead(what);
     }
-    // Only seconds are parsed. With a date, the usual pause applies.
-    let seconds = headers.get(header::RETRY_AFTER).and_then(|value| value.to_str().ok()?.parse().ok());
-    let wait = seconds.map(|seconds: u64| Duration::from_secs(seconds.min(RETRY_AFTER_SECONDS_MAX)));
-    Tried::Failed(what, wait)
+    Tried::Failed(what, headers.get(header::RETRY_AFTER).and_then(retry_after))
 }
-
-/// Upper bound for `Retry-After` in seconds.
-const RETRY_AFTER_SECONDS_MAX: u64 = 3600;

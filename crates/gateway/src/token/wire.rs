@@ -11,7 +11,7 @@
 use super::discovery::{self, Discovery, DiscoveryError, MetadataReport, ServerMetadata, Wants};
 use super::lifetime::parse_expires_in;
 use super::oauth::OAuth;
-use crate::http_client::{HttpClient, describe, is_loopback, read_limited};
+use crate::http_client::{HttpClient, describe, is_loopback, read_limited, retry_after};
 use crate::secret::Secret;
 use crate::store::Opened;
 use base64::Engine as _;
@@ -23,13 +23,11 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use std::fmt;
 use std::sync::Arc;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
 
 /// Longest response that is read; a token set has a few hundred bytes.
 pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
-/// Upper bound for `Retry-After`.
-const RETRY_AFTER_MAX: Duration = Duration::from_secs(3600);
 /// Longest error code that is displayed.
 const CODE_BYTES_MAX: usize = 64;
 
@@ -533,16 +531,6 @@ pub(super) fn authorization(scheme: &str, token: &str) -> Option<HeaderValue> {
     let mut value = HeaderValue::try_from(format!("{scheme} {token}").trim_start()).ok()?;
     value.set_sensitive(true);
     Some(value)
-}
-
-/// Parses `Retry-After` (RFC 9110, section 10.2.3): seconds or a date.
-fn retry_after(value: &HeaderValue) -> Option<Duration> {
-    let text = value.to_str().ok()?.trim();
-    let wait = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => httpdate::parse_http_date(text).ok()?.duration_since(SystemTime::now()).ok()?,
-    };
-    Some(wait.min(RETRY_AFTER_MAX))
 }
 
 #[cfg(test)]
