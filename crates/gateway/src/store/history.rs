@@ -14,6 +14,12 @@ pub(super) const GATEWAY: &str = "gateway";
 /// The author of changes from the configuration file.
 pub const CONFIGURATION: &str = "configuration";
 
+/// Kinds of entries that notices to operators are about.
+pub(crate) const GATE_HELD: &str = "gate held";
+pub(crate) const GRANT_ENDED: &str = "grant ended";
+/// The kind of an entry about a failed reload.
+pub const RELOAD_FAILED: &str = "reload failed";
+
 /// The description of a change; the store adds time and author.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct NewHistory<'a> {
@@ -130,7 +136,7 @@ impl Store {
     }
 }
 
-fn history(row: &DbRow) -> Result<HistoryRow, StoreError> {
+pub(super) fn history(row: &DbRow) -> Result<HistoryRow, StoreError> {
     Ok(HistoryRow {
         at_ms: row.int("at_ms")?,
         kind: row.text("kind")?,

@@ -2,7 +2,7 @@
 //! interprets them.
 
 use super::db::{DbRow, args};
-use super::{NewHistory, Store, StoreError, new_id};
+use super::{GATE_HELD, NewHistory, Store, StoreError, new_id};
 
 /// The phase that was set for an operation, or its reset to the configured one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -119,7 +119,7 @@ impl Store {
         .await?;
         let subject = format!("{side} {operation}");
         let entry =
-            NewHistory { kind: "gate held", subject: &subject, detail: &row.reason, ..NewHistory::default() };
+            NewHistory { kind: GATE_HELD, subject: &subject, detail: &row.reason, ..NewHistory::default() };
         self.by(&row.who).enter(&mut tx, &entry).await?;
         tx.commit().await
     }
@@ -171,7 +171,7 @@ fn hold(row: &DbRow) -> Result<HoldRow, StoreError> {
     })
 }
 
-fn parse_transition(row: &DbRow) -> Result<TransitionRow, StoreError> {
+pub(super) fn parse_transition(row: &DbRow) -> Result<TransitionRow, StoreError> {
     Ok(TransitionRow {
         side: row.text("side")?,
         operation: row.text("operation")?,

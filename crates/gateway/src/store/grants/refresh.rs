@@ -5,7 +5,7 @@ use super::{ACCESS, GrantKey, GrantRow, GrantState, REFRESH, REFRESH_REQUESTED, 
 use crate::secret::Secret;
 use crate::store::db::{Tx, args};
 use crate::store::seal::HashOf;
-use crate::store::{NewHistory, Store, StoreError};
+use crate::store::{GRANT_ENDED, NewHistory, Store, StoreError};
 use std::time::Duration;
 
 /// The result of [`Store::begin_refresh`].
@@ -225,6 +225,9 @@ impl Store {
     ) -> Result<GrantRow, StoreError> {
         let mut tx = self.write().await?;
         let change = tx.change();
+        let sql = "SELECT state FROM grants WHERE id = $1 AND generation = $2";
+        let before = tx.row(sql, args![key.grant.as_str(), generation]).await?;
+        let before = before.map(|row| row.text("state")).transpose()?;
         let marked = tx
             .run(
                 "UPDATE grants SET state = $3, state_reason = $4, lease_owner = NULL, lease_until_ms = NULL, \
@@ -236,6 +239,11 @@ impl Store {
         // token.
         if marked > 0 {
             tx.run("DELETE FROM refresh_intents WHERE grant_id = $1", args![key.grant.as_str()]).await?;
+        }
+        let has_ended = state == GrantState::NeedsReconnect;
+        if has_ended && before.is_some_and(|before| before != state.name()) {
+            let entry = NewHistory { kind: GRANT_ENDED, detail: reason, ..NewHistory::default() };
+            self.enter_of_client(&mut tx, &key.client, entry).await?;
         }
         let grant = self.grant_row(&lock_row(&mut tx, key).await?)?;
         tx.commit().await?;
