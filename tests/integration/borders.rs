@@ -107,7 +107,7 @@ fn each_outside_thing_has_one_place() {
         ("saphyr_parser", &["yaml"]),
         ("notify", &["app"]),
         // Calls of the gateway's own; calls on behalf of a client go through `proxy`.
-        ("reqwest", &["app", "cli", "events", "http_client", "replay", "telemetry", "token"]),
+        ("reqwest", &["app", "cli", "events", "http_client", "notices", "replay", "telemetry", "token"]),
         ("annotate_snippets", &["diagnostic"]),
         ("metrics_exporter_prometheus", &["telemetry"]),
     ];

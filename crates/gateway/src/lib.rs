@@ -22,6 +22,7 @@ mod heavy;
 pub mod http_client;
 mod interim;
 pub mod memory;
+pub mod notices;
 pub mod outcome;
 mod permit;
 pub mod probe;

@@ -24,6 +24,7 @@ mod follow;
 mod grants;
 mod history;
 mod keys;
+mod notices;
 mod origin;
 mod outage;
 mod pairing;

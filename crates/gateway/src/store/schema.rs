@@ -36,6 +36,7 @@ migrations! {
     "0017_outcomes_of_usage"
     "0019_history"
     "0021_replica_requests"
+    "0022_notices"
 }
 
 /// Returns the number of the newest migration, which is the same for both databases.

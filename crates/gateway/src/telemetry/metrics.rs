@@ -22,6 +22,7 @@ use switchback_engine::diff::FindingKind;
 /// Counter: answered requests by side, operation, client, outcome and status.
 pub const REQUESTS: &str = "switchback_requests_total";
 pub(crate) const EVENTS: &str = "switchback_events_total";
+pub(crate) const NOTICES: &str = "switchback_notices_total";
 pub(crate) const EVENTS_PENDING: &str = "switchback_events_pending";
 pub(crate) const EVENTS_DEAD: &str = "switchback_events_dead";
 pub(crate) const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
@@ -294,6 +295,22 @@ pub(crate) fn events_waiting(receiver: &str, (pending, dead): (i64, i64)) {
     gauge!(EVENTS_DEAD, "receiver" => receiver.to_owned()).set(dead as f64);
 }
 
+/// Creates the counters of a receiver of notices at 0.
+pub(crate) fn notices_of(receiver: &str) {
+    for outcome in NOTICE_OUTCOMES {
+        counter!(NOTICES, "receiver" => receiver.to_owned(), "outcome" => outcome).increment(0);
+    }
+}
+
+/// Outcomes of notices: delivered; no attempt succeeded; no room in the queue.
+const NOTICE_OUTCOMES: [&str; 3] = ["delivered", "failed", "dropped"];
+
+/// Counts the end of a notice to a receiver.
+pub(crate) fn notice(receiver: &str, outcome: &'static str) {
+    debug_assert!(NOTICE_OUTCOMES.contains(&outcome), "{outcome} is to be born at 0");
+    counter!(NOTICES, "receiver" => receiver.to_owned(), "outcome" => outcome).increment(1);
+}
+
 /// Counts a call with an unknown part, which `unknown` names.
 pub(crate) fn unknown_call(method: &'static str, path: String, unknown: &'static str) {
     counter!(UNKNOWN_CALLS, "method" => method, "path" => path, "unknown" => unknown).increment(1);
@@ -516,6 +533,7 @@ fn describe() {
         EVENTS_DEAD,
         "Dead letters, by receiver; of all gateways on the store, so do not sum over instances"
     );
+    describe_counter!(NOTICES, "Notices to operators, by receiver and outcome: delivered, failed, dropped");
     describe_counter!(
         DEPRECATED_REQUESTS,
         "Answered requests to a side, or of a client, with a sunset date, by client, side and operation"
