@@ -68,6 +68,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let upstreams = upstreams(raw.upstreams, findings);
     let fronts = fronts(raw.fronts, findings);
     let events = super::events::events(raw.events.value, findings);
+    let notices = super::notices::notices(raw.notices.value, findings);
     let phases = phases(raw.phases.value);
     let (gate, gate_keys) = dual::gate(&raw.gate.value, findings);
     dual::check_timed(&raw.gate.value, &raw.shadow.value, findings);
@@ -96,6 +97,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         gate,
         gate_keys,
         events,
+        notices,
         sunsets,
         brownouts,
         limits: limits(&raw.limits.value),

@@ -8,6 +8,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::Span;
+use switchback_gateway::notices::{NoticeReceiver, NoticeSettings};
 use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
@@ -55,6 +56,7 @@ pub struct Config {
     /// The operations that `gate` names.
     pub gate_keys: Vec<Placed<OperationKey>>,
     pub events: EventsConfig,
+    pub notices: NoticesConfig,
     pub sunsets: Vec<Sunset>,
     pub brownouts: Vec<BrownoutConfig>,
     pub limits: LimitsConfig,
@@ -355,6 +357,13 @@ pub struct Reload {
 pub struct EventsConfig {
     pub receivers: Vec<EventReceiver>,
     pub settings: switchback_gateway::events::EventSettings,
+}
+
+/// Settings of notices to operators.
+#[derive(Clone, Debug)]
+pub struct NoticesConfig {
+    pub receivers: Vec<NoticeReceiver>,
+    pub settings: NoticeSettings,
 }
 
 /// A receiver of events.

@@ -133,11 +133,7 @@ words! {
 pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> EventsConfig {
     let mut receivers: Vec<EventReceiver> = Vec::new();
     for (name, receiver) in raw.receivers.value.0 {
-        let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
-        if name.len() > NAME_CHARS_MAX || !name.bytes().all(is_plain) {
-            let what =
-                format!("a receiver's name is 1 to {NAME_CHARS_MAX} letters, digits, `.`, `_` and `-`");
-            findings.push(Finding::error(Code::ValueForm, name.span, what));
+        if !is_receiver_name(&name, findings) {
             continue;
         }
         let mut place = |given: &Option<Placed<PathPrefix>>, usual: String, taken: &[(String, String)]| {
@@ -201,6 +197,17 @@ pub(super) fn events(raw: RawEvents, findings: &mut Findings) -> EventsConfig {
             pairs_bytes: raw.pairs_bytes.0,
         },
     }
+}
+
+/// Checks the name of a receiver.
+pub(super) fn is_receiver_name(name: &Placed<String>, findings: &mut Findings) -> bool {
+    let is_plain = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'.' | b'_' | b'-');
+    let is_name = name.len() <= NAME_CHARS_MAX && name.bytes().all(is_plain);
+    if !is_name {
+        let what = format!("a receiver's name is 1 to {NAME_CHARS_MAX} letters, digits, `.`, `_` and `-`");
+        findings.push(Finding::error(Code::ValueForm, name.span, what));
+    }
+    is_name
 }
 
 /// Checks that a receiver's path is unique and not `/`. It may lie within a front, since events are

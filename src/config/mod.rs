@@ -10,6 +10,7 @@ mod check;
 mod checked;
 mod dual;
 mod events;
+mod notices;
 mod quoting;
 mod read;
 mod references;
@@ -21,8 +22,8 @@ mod tests;
 pub use against_pack::{PackFacts, SettingFacts, SettingType, SideFacts, WaitFacts, against_pack};
 pub use checked::{
     AdminConfig, BrownoutConfig, ClientConfig, Config, EventReceiver, EventsConfig, FrontConfig, GrantConfig,
-    LimitsConfig, OAuthConfig, OwnEventsConfig, PhasesConfig, Reload, Sunset, SunsetConfig, TlsFilesConfig,
-    UpstreamConfig, ValueSpans, service_key,
+    LimitsConfig, NoticesConfig, OAuthConfig, OwnEventsConfig, PhasesConfig, Reload, Sunset, SunsetConfig,
+    TlsFilesConfig, UpstreamConfig, ValueSpans, service_key,
 };
 pub use quoting::without_secrets;
 pub use read::Placed;

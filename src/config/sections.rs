@@ -3,6 +3,7 @@
 
 use super::dual::{RawGate, RawShadow};
 use super::events::{RawEvents, RawSignature};
+use super::notices::RawNotices;
 use super::read::{
     Free, FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_name,
     is_word, scalar_text, section, words,
@@ -79,6 +80,8 @@ section! {
         gate: NamedMap<String, RawGate> = NamedMap(Vec::new()),
         /// Translation of events for their receivers.
         events: RawEvents = RawEvents::assumed(),
+        /// Notices to operators by webhook. Without receivers, none are sent.
+        notices: RawNotices = RawNotices::assumed(),
         /// Announcements of the end of a side in responses, by the name of the side.
         sunset: NamedMap<String, RawSunset> = NamedMap(Vec::new()),
         /// Windows in which requests are rejected with 503 and `Retry-After`, so that owners of

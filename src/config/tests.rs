@@ -319,6 +319,20 @@ fn a_slip_beside_a_secret_shows_the_slip_and_not_the_secret() {
     assert!(!text.contains("0123456789"), "{text}");
 }
 
+#[test]
+fn kinds_of_notices_have_their_names_in_the_configuration() {
+    use read::FromYaml as _;
+    use switchback_gateway::notices::NoticeKind;
+    assert_eq!(NoticeKind::ALL.map(|kind| kind.to_value()), NoticeKind::ALL.map(|kind| kind.name()));
+    let text = "notices: { receivers: { a: { url: 'https://hooks.test/hunter2', form: slack }, b: { url: 'http://[::1]:1', secret: whsec_MfKQ } } }";
+    let config = config(&format!("{SMALLEST}{text}\n"));
+    let receivers = &config.notices.receivers;
+    assert_eq!((receivers.len(), receivers[0].kinds.as_slice()), (2, &NoticeKind::ALL[..]));
+    assert!(receivers[0].sign.is_none() && receivers[1].sign.is_some());
+    let shown = format!("{} {config:?}", config.masked);
+    assert!(!shown.contains("hunter2") && !shown.contains("MfKQ"), "{shown}");
+}
+
 /// Returns a valid configuration with one mistake.
 fn beside_the_smallest(slip: &str) -> String {
     let rest = SMALLEST.lines().filter(|line| line.split(':').next() != slip.split(':').next());
@@ -535,6 +549,31 @@ fn what_contradicts_itself_is_refused() {
             "G002 3: expected a share such as `0.1` or `10%`, from 0 to 1, not `2`",
         ),
         ("log: { level: switchback=loud }", "G002 3: this is no level and no list of directives"),
+        (
+            "notices: { receivers: { a: { url: 'https://a.test' } } }",
+            "Y021 3: the form `json` is signed and needs the key `secret`",
+        ),
+        (
+            "notices: { receivers: { a: { url: 'https://a.test', secret: whsec_? } } }",
+            "G002 3: this is no secret of Standard Webhooks",
+        ),
+        (
+            "notices: { receivers: { a: { url: 'https://a.test', form: slack, secret: whsec_MfKQ } } }",
+            "G003 3: the form `slack` is not signed",
+        ),
+        (
+            "notices: { receivers: { a: { url: 'http://a.test', form: slack } } }",
+            "G003 3: notices would travel unencrypted to another machine",
+        ),
+        (
+            "notices: { receivers: { a: { url: 'https://a.test', form: teams, events: [] } } }",
+            "G003 3: a receiver without events gets no notices",
+        ),
+        (
+            "notices: { receivers: { 'a b': { url: 'https://a.test', form: teams } } }",
+            "G002 3: a receiver's name is 1 to 64 letters, digits, `.`, `_` and `-`",
+        ),
+        ("notices: { retry_first: 10m }", "G003 1: the longest pause is shorter than the first one"),
         ("shadow: { sample: 2 }", "G002 3: expected a share such as `0.1` or `10%`, from 0 to 1, not `2`"),
         ("shadow: { queue_bytes: 1KiB }", "G003 3: `queue_bytes` has room for the two bodies of a pair"),
         ("gate: { default: { mismatch: 0 } }", "Y024 3: `mismatch` is more than 0 and less than 1"),
