@@ -10,6 +10,7 @@ mod assemble;
 pub mod builtin;
 mod doctor;
 mod examine;
+mod notices;
 mod pack;
 mod reload;
 mod watch;
@@ -23,6 +24,7 @@ use arc_swap::ArcSwap;
 pub use assemble::service_address;
 pub use doctor::{CheckState, DoctorCheck, diagnose};
 pub use examine::{Examined, Try, examine};
+pub use notices::notice_endpoints;
 use pack::{LoadedPack, PackError};
 pub use reload::TAKE_A_RESTART;
 use reload::{Reloader, WatchedFiles};
@@ -36,6 +38,8 @@ use switchback_gateway::clients;
 use switchback_gateway::clock::{Clock, rfc3339};
 use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
+use switchback_gateway::http_client::HttpClientError;
+use switchback_gateway::notices::{NoticeSender, NoticeWatch};
 use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::proxy::upstream::UpstreamError;
 use switchback_gateway::retire::Retirement;
@@ -129,6 +133,9 @@ pub enum StartError {
     /// The HTTP client for event deliveries cannot be built.
     #[error("events: {0}")]
     Events(reqwest::Error),
+    /// The HTTP client for a receiver of notices cannot be built.
+    #[error("notices: {0}")]
+    Notices(HttpClientError),
     /// The runtime is shutting down.
     #[error("interrupted")]
     Interrupted,
@@ -209,6 +216,7 @@ struct Shared {
     registry: Registry,
     phases: Phases,
     workbench: PlaygroundSession,
+    notices: NoticeSender,
     /// The workers that compare both sides.
     workers: Replaceable<shadow::Workers>,
     stopping: Arc<ArcSwap<Stopping>>,
@@ -335,12 +343,19 @@ impl RunningApp {
         let serving_admin = std::iter::once((listeners.admin, area)).chain(own).map(serve_admin).collect();
         let ports = Ports { addresses, drain_clients, drain_admin, cores, admin: serving_admin };
 
+        let notices =
+            NoticeSender::new(store.clone(), notice_endpoints(&config.notices)?, config.notices.settings);
+        // Before the tasks below start: their changes have notices.
+        let watch =
+            NoticeWatch::new(store.clone(), stack.migration.retirement.clone(), notices.clone()).await?;
+        let watch = notices::keep_watch(watch, Arc::clone(&board), clock.clone());
         let shared = Shared {
             admin: admin.clone(),
             board,
             registry,
             phases: phases.clone(),
             workbench,
+            notices: notices.clone(),
             workers: Arc::new(Mutex::new(Some(workers))),
             stopping: Arc::new(ArcSwap::from_pointee(Stopping::from_limits(&config.limits))),
         };
@@ -366,6 +381,7 @@ impl RunningApp {
             tokio::spawn(reload_when_requested(reloader, Arc::clone(&reload))),
             tokio::spawn(keep_up(metrics)),
             tokio::spawn(admin.watch()),
+            tokio::spawn(watch),
         ];
         background.extend(deliverer.clone().map(|deliverer| tokio::spawn(deliverer.run())));
         Ok(RunningApp { ports, shared, stack, deliverer, background, reload })
@@ -433,6 +449,7 @@ impl RunningApp {
         if let Some(deliverer) = &self.deliverer {
             deliverer.drain(end.saturating_duration_since(Instant::now())).await;
         }
+        self.shared.notices.drain(end.saturating_duration_since(Instant::now())).await;
         // Take the exporter from the current program: a reload may have replaced it.
         if let Some(traces) = stack.program.load().traces().cloned() {
             traces.flush(TRACES_PATIENCE).await;

@@ -5,7 +5,7 @@
 use super::watch::FolderWatch;
 use super::{
     Shared, StartError, Stopping, admin_access, admin_hosts, assemble, check_exposure, client_of, endpoint,
-    examine, load, pack, tls_files, warn_of,
+    examine, load, notice_endpoints, pack, tls_files, warn_of,
 };
 use crate::admin::{CertificateEnd, PackStatus, ReloadOutcome, Status};
 use crate::config::{self, Config, Environment, against_pack};
@@ -24,7 +24,7 @@ use switchback_gateway::resident;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::shadow::{Archive, Phases, Shadow, ShadowStartError, keep_gate};
 use switchback_gateway::store::seal::KeyRing;
-use switchback_gateway::store::{CONFIGURATION, NewHistory, Store, StoreError};
+use switchback_gateway::store::{CONFIGURATION, NewHistory, RELOAD_FAILED, Store, StoreError};
 use switchback_gateway::telemetry::log::{self, LogSettings};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::tls::{ServerCertificate, ServiceTls};
@@ -163,7 +163,7 @@ impl Reloader {
         // Load the board again: a successful reload has published its pack there, without an outcome.
         let mut status = Status::clone(&self.shared.board.load());
         let (kind, subject) =
-            (if outcome.succeeded { "reload" } else { "reload failed" }, status.pack.name.clone());
+            (if outcome.succeeded { "reload" } else { RELOAD_FAILED }, status.pack.name.clone());
         let detail = match &outcome.error {
             Some(error) => error.lines().next().unwrap_or_default().to_owned(),
             None => format!("pack {}", status.pack.hash.get(..16).unwrap_or(&status.pack.hash)),
@@ -232,6 +232,7 @@ impl Reloader {
         // In order: the first key seals, so the same keys in another order are a change.
         let new_keys = expose_all(&before.keys) != expose_all(&config.keys);
         let keys = new_keys.then(|| KeyRing::parse(&config.keys)).transpose().map_err(StartError::from)?;
+        let receivers = notice_endpoints(&config.notices)?;
         let mut workers = None;
         if new_shadow {
             let (shadow, started) = Shadow::start(stack.store.clone(), config.shadow).await?;
@@ -263,6 +264,7 @@ impl Reloader {
         shared.phases.serve(tables.into_iter().flatten().collect());
         shared.phases.set_gate(config.gate.clone());
         stack.migration.retirement.serve(assemble::retirement_rules(&config, &loaded));
+        shared.notices.configure(receivers, config.notices.settings);
         shared.workbench.serve(assemble::playground_pack(&config, &loaded));
         stack.program.store(Arc::new(program));
         stack.migration.shadow.expire();
