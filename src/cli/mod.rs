@@ -29,6 +29,7 @@ mod learn;
 mod lsp;
 mod man;
 mod new;
+mod notices;
 mod pack;
 mod phase;
 mod replay;
@@ -98,6 +99,8 @@ enum Verb {
     Man(man::ManArgs),
     /// Write a small pack to start from
     New(new::NewArgs),
+    /// Test the receivers of notices to operators
+    Notices(notices::NoticesArgs),
     /// Export the built-in pack
     Pack(export::ExportArgs),
     /// Manage the phases of operations: list, set, reset, transitions
@@ -159,6 +162,7 @@ pub fn main() -> ExitCode {
         Verb::Lsp(args) => lsp::run(&args),
         Verb::Man(args) => man::run(&args),
         Verb::New(args) => exit_code(new::run(&args)),
+        Verb::Notices(args) => notices::run(&args),
         Verb::Pack(args) => exit_code(export::run(&args)),
         Verb::Phase(args) => phase::run(args),
         Verb::Replay(args) => exit_code(replay::run(&args)),
