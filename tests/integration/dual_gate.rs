@@ -2,8 +2,8 @@
 //! while both sides agree, and back when they do not; every transition with its evidence. And one
 //! through the real binary under all kinds of faults.
 
-use crate::support::dual::{Dual, Running, Upstreams, control, request};
-use crate::support::raw::{self, Client};
+use crate::support::dual::{Dual, Running, Upstreams, control, eventually, request};
+use crate::support::raw::{self, Client, Upstream};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -65,10 +65,30 @@ async fn shown(admin: SocketAddr, path: &str) -> Value {
 }
 
 /// A gateway with an active gate for an operation in shadow, on a clock that the test controls.
-async fn gated(dual: &Dual, service: &Sandbox) -> (RunningApp, Clock) {
+async fn gated(dual: &Dual, service: &Sandbox, receiver: &Upstream) -> (RunningApp, Clock) {
     let more = "phases: { 'GET /contacts/{id}': shadow }\nshadow: { noise: 0 }\n\
         gate: { 'GET /contacts/{id}': { mismatch: 0.2, compared: 20, min_period: 1m, share: 1, check: 1 } }\n";
-    configured(dual, service, more).await
+    let notices = format!(
+        "notices: {{ receivers: {{ a: {{ url: 'http://{}', secret: whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD }} }} }}\n",
+        receiver.address
+    );
+    configured(dual, service, &(more.to_owned() + &notices)).await
+}
+
+/// A receiver of notices.
+async fn receiver() -> Upstream {
+    Upstream::start(vec![raw::Act::Reply(raw::answer(200, "", ""))]).await
+}
+
+/// The notices that were sent, once there are so many.
+async fn notices(receiver: &Upstream, clock: &Clock, count: usize) -> Vec<Value> {
+    eventually("the notices are sent", async || {
+        clock.advance(Duration::from_secs(1));
+        receiver.seen().len() >= count
+    })
+    .await;
+    let sent = receiver.seen();
+    sent.iter().map(|one| serde_json::from_slice(&one.body).expect("JSON")).collect()
 }
 
 /// A gateway with this configuration, on a clock that the test moves.
@@ -162,13 +182,18 @@ impl Operator {
 async fn what_is_held_is_left_where_it_is_until_it_is_let_go() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
-    let (app, clock) = gated(&dual, &service).await;
+    let receiver = receiver().await;
+    let (app, clock) = gated(&dual, &service, &receiver).await;
     let (admin, account) = (app.addresses().admin, service.credentials().account("administrator"));
     let account = account.expect("every sandbox has one");
     let operator = Operator::sign_in(admin).await;
     let page = "/operations/v2/GET%20%2Fcontacts%2F%7Bid%7D";
     let held = operator.send_from(page, &format!("{page}/hold"), "reason=holidays").await;
     assert_eq!(held, 303);
+    let sent = notices(&receiver, &clock, 1).await;
+    let expected =
+        json!({"side": "v2", "operation": OPERATION, "by": "admin.token (studio)", "reason": "holidays"});
+    assert_eq!((&sent[0]["type"], &sent[0]["data"]), (&json!("gate.held"), &expected));
     // More than enough evidence for a promotion, for long enough.
     let counted = async || shown(admin, "/api/diff").await["operations"][0]["counts"]["equal"].as_u64();
     let mut before = 0;
@@ -198,7 +223,8 @@ async fn what_is_held_is_left_where_it_is_until_it_is_let_go() {
 async fn an_operation_is_promoted_while_both_sides_agree_and_rolled_back_when_they_do_not() {
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
     let dual = Dual::new();
-    let (app, clock) = gated(&dual, &service).await;
+    let receiver = receiver().await;
+    let (app, clock) = gated(&dual, &service, &receiver).await;
     let (admin, account) = (app.addresses().admin, service.credentials().account("administrator"));
     let account = account.expect("every sandbox has one");
 
@@ -230,6 +256,17 @@ async fn an_operation_is_promoted_while_both_sides_agree_and_rolled_back_when_th
     assert!(
         transitions[0]["evidence"].as_str().is_some_and(|text| text.starts_with("rolled back to shadow"))
     );
+    let sent = notices(&receiver, &clock, 3).await;
+    let facts: Vec<_> = sent.iter().map(|one| (one["type"].as_str(), one["data"]["to"].as_str())).collect();
+    assert_eq!(
+        facts,
+        [
+            (Some("phase.changed"), Some("canary for 1 of clients")),
+            (Some("phase.changed"), Some("translated, 1 of requests checked")),
+            (Some("gate.rolled_back"), Some("shadow"))
+        ]
+    );
+    assert_eq!(sent[2]["data"]["evidence"], transitions[0]["evidence"]);
     app.shutdown().await;
 }
 

@@ -58,6 +58,7 @@ mod media_types;
 mod metric_values;
 mod migrations;
 mod mutated_requests;
+mod notices;
 mod oauth_connect;
 mod oauth_peer;
 mod operator_settings;
