@@ -46,6 +46,7 @@ mod subject;
 mod table;
 mod thread;
 mod waiting;
+mod window;
 mod workers;
 
 pub use evidence::{Objection, PeriodEvidence};
@@ -64,4 +65,5 @@ pub(crate) use subject::{JobSubject, PlannedCall};
 pub use table::{OperationTable, Served};
 pub use thread::Priority;
 pub(crate) use workers::Judging;
+pub use window::{DAYS, DayTime, TimeWindow};
 pub use workers::{Shadow, ShadowSettings, ShadowShares, ShadowStartError, Workers};

@@ -29,7 +29,7 @@ mod template;
 mod union;
 
 pub(crate) use date::{Zone, add_span};
-pub use date::{instant, timestamp};
+pub use date::{instant, time_zone, timestamp};
 pub use facts::Facts;
 pub use table::Table;
 

@@ -23,6 +23,7 @@ use std::sync::{Arc, LazyLock};
 use switchback_json::raw::Kind;
 use switchback_json::{Value, text};
 pub(crate) use zone::Zone;
+pub use zone::time_zone;
 
 const DATE: Domain = Domain {
     kinds: Kinds::from_kinds(&[Kind::String, Kind::Number]),

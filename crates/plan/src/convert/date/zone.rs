@@ -73,6 +73,16 @@ impl Zone {
     }
 }
 
+/// Returns the zone that a text names: `Z`, an offset such as `+02:00`, or a name such as
+/// `Europe/Berlin`.
+///
+/// # Errors
+///
+/// The text is neither an offset nor a name of the IANA time zone database.
+pub fn time_zone(text: &str) -> Result<TimeZone, ArgumentError> {
+    Zone::parse(text)?.to_time_zone().ok_or_else(|| "no zone has this offset".into())
+}
+
 /// Returns a zone of the IANA database.
 fn named_zone(name: &str) -> Result<TimeZone, ArgumentError> {
     // The database of the crate and not the one that `jiff` would choose: that depends on the
