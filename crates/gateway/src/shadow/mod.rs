@@ -42,6 +42,7 @@ mod phases;
 mod promotion;
 mod record;
 mod recorder;
+mod rollout;
 mod subject;
 mod table;
 mod thread;
@@ -61,6 +62,7 @@ pub use phases::{Actor, GateHold, PhaseChange, PhaseInfo, PhaseView, Phases, Pha
 pub use promotion::{GateView, gate_views, keep_gate};
 pub use record::{Archive, Exported};
 pub use record::{PlannedCallRecord, PlannedRecord};
+pub use rollout::{RolloutError, RolloutPlan, RolloutSettings, RolloutState, RolloutStep, RolloutWait};
 pub(crate) use subject::{JobSubject, PlannedCall};
 pub use table::{OperationTable, Served};
 pub use thread::Priority;

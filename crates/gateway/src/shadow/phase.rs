@@ -177,6 +177,17 @@ impl Phase {
         !matches!(self, Phase::Translated { .. })
     }
 
+    /// Returns the position of the phase in a migration: a phase of a higher rank gives more clients
+    /// translated answers, or compares more.
+    pub fn rank(self) -> (u8, u32) {
+        match self {
+            Phase::Legacy => (0, 0),
+            Phase::Shadow => (1, 0),
+            Phase::Canary(share) => (2, share.0),
+            Phase::Translated { .. } => (3, 0),
+        }
+    }
+
     /// Packs the phase into one number, for lock-free tables.
     pub(super) fn pack(self) -> u64 {
         let kind: u64 = match self {
