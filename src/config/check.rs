@@ -3,11 +3,12 @@
 
 use super::checked::{
     AdminConfig, BrownoutConfig, ClientConfig, Config, FrontConfig, GrantConfig, HostConfig, LimitsConfig,
-    OAuthConfig, PhasesConfig, Reload, Sunset, SunsetConfig, TlsFilesConfig, UpstreamConfig, ValueSpans,
+    OAuthConfig, Reload, Sunset, SunsetConfig, TlsFilesConfig, UpstreamConfig, ValueSpans,
 };
 use super::dual;
 use super::events::signature;
 use super::read::{FromYaml, NamedMap, OneOrMore, Placed};
+use super::rollout;
 use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, WebUrl};
 use super::sections::{
     RawAdmin, RawBrownout, RawClient, RawClientSunset, RawConfig, RawFront, RawGrant, RawLimits, RawOAuth,
@@ -19,7 +20,6 @@ use std::net::SocketAddr;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span};
 use switchback_gateway::secret::Secret;
-use switchback_gateway::shadow::Phase;
 use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
@@ -69,7 +69,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let fronts = fronts(raw.fronts, findings);
     let events = super::events::events(raw.events.value, findings);
     let notices = super::notices::notices(raw.notices.value, findings);
-    let phases = phases(raw.phases.value);
+    let phases = rollout::phases(&raw.phases.value, &raw.rollout.value, findings);
     let (gate, gate_keys) = dual::gate(&raw.gate.value, findings);
     dual::check_timed(&raw.gate.value, &raw.shadow.value, findings);
     let sunsets = sunsets(raw.sunset.value, findings);
@@ -535,12 +535,6 @@ fn fronts(raw: Option<Placed<NamedMap<PathPrefix, RawFront>>>, findings: &mut Fi
     // The first matching prefix wins, so the longest must be first.
     fronts.sort_by_key(|front| std::cmp::Reverse(front.prefix.as_str().len()));
     fronts
-}
-
-fn phases(raw: NamedMap<String, Phase>) -> PhasesConfig {
-    let keys: Vec<_> = raw.0.iter().map(|(key, phase)| (dual::operation_key(key), *phase)).collect();
-    let operations = keys.iter().map(|(key, phase)| (key.value.clone(), *phase)).collect();
-    PhasesConfig { keys, operations }
 }
 
 /// Checks that a deprecation does not follow the end.

@@ -13,7 +13,9 @@ use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
-use switchback_gateway::shadow::{GateSettings, OperationKey, PerOperation, Phase, ShadowSettings};
+use switchback_gateway::shadow::{
+    GateSettings, OperationKey, PerOperation, Phase, RolloutSettings, ShadowSettings,
+};
 use switchback_gateway::signature::Signature;
 use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
@@ -270,9 +272,10 @@ pub struct GrantConfig {
 /// Initial phases of operations. Phases set at run time override them.
 #[derive(Clone, Debug)]
 pub struct PhasesConfig {
-    /// The keys, in the order of the file.
+    /// The keys, in the order of the file. The phase of a rollout is that of its first step.
     pub keys: Vec<(Placed<OperationKey>, Phase)>,
     pub operations: PerOperation<Phase>,
+    pub rollouts: RolloutSettings,
 }
 
 impl PhasesConfig {

@@ -270,42 +270,11 @@ impl FromYaml for Phase {
             };
         };
         let fields = Fields::parse(node, &PHASE, reading.findings)?;
-        fields.get("phase").into_iter().for_each(|value| reading.quote::<Phase>(value));
-        ["share", "check"]
-            .iter()
-            .filter_map(|key| fields.get(key))
-            .for_each(|value| reading.quote::<Share>(value));
-        let name = fields.get("phase")?.word(&PHASES, reading.findings)?;
-        for (key, owner) in [("share", "canary"), ("check", "translated")] {
-            if let Some((key, _)) = fields.entry(key).filter(|_| name != owner) {
-                let what = format!("`{}` belongs to the phase `{owner}`", key.name);
-                reading.findings.push(Finding::error(Code::Conflict, key.span, what).help("leave it out"));
-                return None;
-            }
-        }
-        match (name, fields.get("share").or_else(|| fields.get("check"))) {
-            ("canary", None) => no_share(node, reading),
-            (name, Some(share)) => Phase::parse(name, Some(Share::parse(share, reading)?)).ok(),
-            (name, None) => Phase::parse(name, None).ok(),
-        }
+        phase_of(&fields, node, reading)
     }
 
     fn schema() -> Value {
-        let with = |phase: &str, key: &str, required: &[&str]| {
-            json!({
-                "type": "object",
-                "additionalProperties": false,
-                "required": required,
-                "properties": {"phase": {"const": phase}, key: Share::schema()},
-            })
-        };
-        json!({"anyOf": [
-            {"enum": ["legacy", "shadow", "translated"]},
-            with("canary", "share", &["phase", "share"]),
-            with("translated", "check", &["phase"]),
-            {"type": "object", "additionalProperties": false, "required": ["phase"],
-             "properties": {"phase": {"enum": ["legacy", "shadow"]}}},
-        ]})
+        phase_schema(&[])
     }
 
     fn to_value(&self) -> Value {
@@ -316,6 +285,44 @@ impl FromYaml for Phase {
             }
             other => json!(other.name()),
         }
+    }
+}
+
+/// Returns the JSON Schema of a phase. Maps may have `more` properties.
+pub(super) fn phase_schema(more: &[(&str, Value)]) -> Value {
+    let with = |phase: Value, own: &[(&str, Value)], required: &[&str]| {
+        let properties = own.iter().chain(more).map(|(name, schema)| ((*name).to_owned(), schema.clone()));
+        let mut properties: serde_json::Map<String, Value> = properties.collect();
+        properties.insert("phase".to_owned(), phase);
+        json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
+    };
+    json!({"anyOf": [
+        {"enum": ["legacy", "shadow", "translated"]},
+        with(json!({"const": "canary"}), &[("share", Share::schema())], &["phase", "share"]),
+        with(json!({"const": "translated"}), &[("check", Share::schema())], &["phase"]),
+        with(json!({"enum": ["legacy", "shadow"]}), &[], &["phase"]),
+    ]})
+}
+
+/// Reads the keys of a phase from a map.
+pub(super) fn phase_of(fields: &Fields<'_>, node: &Node, reading: &mut ReadContext<'_>) -> Option<Phase> {
+    fields.get("phase").into_iter().for_each(|value| reading.quote::<Phase>(value));
+    ["share", "check"]
+        .iter()
+        .filter_map(|key| fields.get(key))
+        .for_each(|value| reading.quote::<Share>(value));
+    let name = fields.get("phase")?.word(&PHASES, reading.findings)?;
+    for (key, owner) in [("share", "canary"), ("check", "translated")] {
+        if let Some((key, _)) = fields.entry(key).filter(|_| name != owner) {
+            let what = format!("`{}` belongs to the phase `{owner}`", key.name);
+            reading.findings.push(Finding::error(Code::Conflict, key.span, what).help("leave it out"));
+            return None;
+        }
+    }
+    match (name, fields.get("share").or_else(|| fields.get("check"))) {
+        ("canary", None) => no_share(node, reading),
+        (name, Some(share)) => Phase::parse(name, Some(Share::parse(share, reading)?)).ok(),
+        (name, None) => Phase::parse(name, None).ok(),
     }
 }
 

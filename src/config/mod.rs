@@ -14,6 +14,7 @@ mod notices;
 mod quoting;
 mod read;
 mod references;
+mod rollout;
 mod scalars;
 mod sections;
 #[cfg(test)]

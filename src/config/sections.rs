@@ -8,6 +8,7 @@ use super::read::{
     Free, FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_name,
     is_word, scalar_text, section, words,
 };
+use super::rollout::{RawPhase, RawRollout};
 use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, StoreUrl, WebUrl};
 use serde_json::{Value, json};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -19,7 +20,7 @@ use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
-use switchback_gateway::shadow::{Phase, Priority, Share};
+use switchback_gateway::shadow::{Priority, Share};
 use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::{LogFormat, check_filter};
 use switchback_plan::{BodyForm, ClientAuth, RefreshExtra};
@@ -71,13 +72,18 @@ section! {
         /// such as `GET /things/{id}`, each `legacy` (forwarded unchanged to the upstream of the
         /// client's side), `shadow` (forwarded, and compared with the other side), `{ phase:
         /// canary, share: 0.1 }` (translated for this share of the clients) or `translated` (`{
-        /// phase: translated, check: 0.01 }` compares a share of the requests).
-        phases: NamedMap<String, Phase> = NamedMap(Vec::new()),
+        /// phase: translated, check: 0.01 }` compares a share of the requests). `{ rollout: NAME }`
+        /// starts a plan of `rollout` in its first phase.
+        phases: NamedMap<String, RawPhase> = NamedMap(Vec::new()),
         /// Comparison with the side that does not answer.
         shadow: RawShadow = RawShadow::assumed(),
         /// Automatic promotion and rollback: `default` and operations, each a policy or `never`.
         /// Without it, no operation changes its phase automatically.
         gate: NamedMap<String, RawGate> = NamedMap(Vec::new()),
+        /// Rollout plans by name: phases that an operation goes through, each left when its time is
+        /// over and the evidence satisfies the policy of `gate`. A plan is started by `phases`,
+        /// `switchback rollout` or the admin site.
+        rollout: NamedMap<String, RawRollout> = NamedMap(Vec::new()),
         /// Translation of events for their receivers.
         events: RawEvents = RawEvents::assumed(),
         /// Notices to operators by webhook. Without receivers, none are sent.

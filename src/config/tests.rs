@@ -125,7 +125,8 @@ oauth: { authorize_url: https://a/x?y=z, token_url: https://a/t, redirect_url: h
 clients:
   - { name: acme, old_token: ${NUMERIC}, new_token: t2345678, company: 42, grant: { client_id: ${KEY}, client_secret: 'file:/run/secrets/app', refresh_token: r }, credentials: { old: ${TOKEN} } }
 settings: { a: { n: 10 }, s: 'x' }
-phases: { default: legacy, 'GET /things/{id}': { phase: canary, share: 10% }, 'GET /things': { phase: translated, check: 0.01 } }
+phases: { default: legacy, 'GET /things/{id}': { phase: canary, share: 10% }, 'GET /things': { phase: translated, check: 0.01 }, 'POST /things': { rollout: careful } }
+rollout: { careful: { steps: [{ phase: shadow, for: 1d }, { phase: canary, share: 10% }, translated], when: { between: '22:00-04:30', days: 'fri-mon', zone: Europe/Berlin } } }
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
 shadow: { sample: 0.5, noise: 0, calls: 4, keep: 1d, priority: normal }
 gate: { default: { mismatch: 2%, unsettled: 3%, latency: { p95: 1.5x }, compared: 10, min_period: 1m, differences: 3, share: 0.25 }, 'GET /things': never }
@@ -165,6 +166,30 @@ fn every_section_is_read() {
     assert_eq!(config.shadow.shares.sample, Share::new(0.5).unwrap());
     assert_eq!((config.shadow.workers, config.shadow.keep), (4, Duration::from_secs(86_400)));
     assert_eq!(config.shadow.priority, Priority::Normal);
+    let rollouts = &config.phases.rollouts;
+    assert_eq!(rollouts.operations.get("old", "POST /things").cloned().flatten().as_deref(), Some("careful"));
+    assert_eq!(rollouts.operations.get("old", "GET /things"), Some(&None), "it has a phase of its own");
+    assert_eq!(phase("POST /things"), Phase::Shadow, "the first step");
+    let plan = &rollouts.plans["careful"];
+    let steps: Vec<_> = plan.steps.iter().map(|step| (step.phase.to_string(), step.period)).collect();
+    let day = Duration::from_secs(86_400);
+    assert_eq!(
+        steps,
+        [
+            ("shadow".to_owned(), Some(day)),
+            ("canary for 0.1 of clients".to_owned(), None),
+            ("translated".to_owned(), None)
+        ]
+    );
+    let window = plan.window.as_ref().map(ToString::to_string);
+    assert_eq!(window.as_deref(), Some("22:00-04:30 Europe/Berlin on mon, fri, sat, sun"));
+    assert_eq!(
+        config.masked["rollout"]["careful"],
+        serde_json::json!({
+            "steps": [{"phase": "shadow", "for": "1d"}, {"phase": "canary", "share": 0.1}, "translated"],
+            "when": {"between": "22:00-04:30", "days": "mon, fri, sat, sun", "zone": "Europe/Berlin"},
+        })
+    );
     let gate = &config.gate;
     assert_eq!(gate.operations.get("old", "GET /things"), Some(&None));
     let policy = gate.operations.get("old", "GET /others").copied().flatten().expect("it is open by default");
@@ -596,6 +621,18 @@ fn what_contradicts_itself_is_refused() {
             "phases: { 'GET /x': { phase: canary, check: 0.1 } }",
             "G003 3: `check` belongs to the phase `translated`",
         ),
+        ("phases: { 'GET /x': { rollout: a } }", "Y023 3: there is no rollout plan `a`"),
+        ("rollout: { a: { steps: [] } }", "Y021 3: the rollout plan `a` has no steps"),
+        (
+            "rollout: { a: { steps: [shadow, { phase: canary, share: 0.2 }, { phase: canary, share: 20% }] } }",
+            "G003 3: the share of `canary` grows from step to step: 0.2 does not follow 0.2",
+        ),
+        ("rollout: { a: { steps: [translated, shadow] } }", "G003 3: `shadow` does not follow `translated`"),
+        (
+            "rollout: { a: { steps: [shadow], when: { between: '09:00-09:00' } } }",
+            "G002 3: expected two different times of day such as `09:00-17:00`",
+        ),
+        ("rollout: { a: { steps: [shadow], when: {} } }", "Y021 3: `when` needs the key `between`"),
         ("settings: [1]", "Y022 3: `settings` is a map from names to values"),
         ("tls: { certificate: a.pem }", "Y021 3: `tls` needs the key `private_key`"),
         ("mapping: ''", "G002 3: expected the path of a file or folder"),

@@ -7,8 +7,12 @@ use std::process::Command;
 use switchback_gateway::store::seal::SealingKey;
 
 /// Files with several causes; every other one has one mistake and one finding.
-const SEVERAL: [(&str, usize); 3] =
-    [("notice-several-mistakes", 5), ("three-mistakes-at-once", 3), ("tls-files-missing", 2)];
+const SEVERAL: [(&str, usize); 4] = [
+    ("notice-several-mistakes", 5),
+    ("rollout-mistakes-at-once", 8),
+    ("three-mistakes-at-once", 3),
+    ("tls-files-missing", 2),
+];
 
 /// Placeholders for secrets in these files.
 const SECRET: &str = "hunter";
