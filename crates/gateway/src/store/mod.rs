@@ -34,6 +34,7 @@ mod replicas;
 mod reserve;
 mod resume;
 mod retire;
+mod rollouts;
 mod schema;
 pub mod seal;
 mod sessions;
@@ -62,6 +63,7 @@ pub(crate) use phases::{HoldRow, PhaseRow, TransitionRow};
 pub use reach::{StoreFacts, StoreState, inspect, reach};
 pub use replicas::{ReplicaRow, ReplicaSlot};
 pub(crate) use retire::{AddBrownoutResult as AddedBrownout, BrownoutRow, SunsetRow, UsageRow};
+pub(crate) use rollouts::{RolloutRow, RolloutWrite};
 
 use crate::clock::Clock;
 use db::{Db, Tx, args};

@@ -37,6 +37,7 @@ migrations! {
     "0019_history"
     "0021_replica_requests"
     "0022_notices"
+    "0023_rollouts"
 }
 
 /// Returns the number of the newest migration, which is the same for both databases.
