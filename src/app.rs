@@ -44,7 +44,7 @@ use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::proxy::upstream::UpstreamError;
 use switchback_gateway::retire::Retirement;
 use switchback_gateway::server::{self, Bound, CoreRuntimes, Drain, Drained, Inherited, Listener, Unclaimed};
-use switchback_gateway::shadow::{self, Archive, Phases};
+use switchback_gateway::shadow::{self, Archive, Phases, keep_gate};
 use switchback_gateway::store::seal::{KeyRing, SealError};
 use switchback_gateway::store::{self, Ensured, GrantFlow, MissingStore, Store, StoreError};
 use switchback_gateway::telemetry::metrics;
@@ -268,7 +268,7 @@ impl RunningApp {
         warn_of(skipped_clients);
         let phases = Phases::open(store.clone()).await?;
         phases.serve(tables.into_iter().flatten().collect());
-        phases.set_gate(config.gate.clone());
+        phases.set_policies(config.gate.clone(), config.phases.rollouts.clone());
         stack.migration.retirement.serve(assemble::retirement_rules(&config, &loaded));
         stack.migration.retirement.sync().await?;
         let workbench = PlaygroundSession::new(assemble::playground_pack(&config, &loaded));
@@ -315,7 +315,6 @@ impl RunningApp {
             retirement: stack.migration.retirement.clone(),
             workbench: workbench.clone(),
             program: Arc::clone(&stack.program),
-            gate: ArcSwap::from_pointee(config.gate.clone()),
             clock: clock.clone(),
             store: store.clone(),
         };
@@ -361,7 +360,6 @@ impl RunningApp {
         };
         let reloader = Reloader {
             files: WatchedFiles::new(file.as_deref(), &config),
-            gate: reload::gate(&config, &phases, &store, &clock),
             authority: reload::authority(&config, &loaded.pack),
             shared: shared.clone(),
             stack: stack.clone(),
@@ -375,6 +373,7 @@ impl RunningApp {
         };
         let mut background = vec![
             tokio::spawn(stack.tokens.clone().run()),
+            tokio::spawn(keep_gate(phases.clone(), Archive::new(store.clone()))),
             tokio::spawn(phases.run()),
             tokio::spawn(stack.migration.retirement.clone().run()),
             tokio::spawn(stack.migration.usage.clone().run()),
@@ -473,7 +472,7 @@ pub async fn phases(config: &Config, store: Store, file: Option<PathBuf>) -> Res
     let (loaded, _) = load(config, file.as_deref()).await?;
     let phases = Phases::open(store).await?;
     phases.serve(assemble::tables(config, &loaded).into_iter().flatten().collect());
-    phases.set_gate(config.gate.clone());
+    phases.set_policies(config.gate.clone(), config.phases.rollouts.clone());
     Ok(phases)
 }
 

@@ -43,7 +43,6 @@ pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, St
 use crate::operate::{self, person};
 use crate::playground::PlaygroundSession;
 pub use crate::requests::RequestsView;
-use arc_swap::ArcSwap;
 use http::{HeaderMap, Method, StatusCode};
 use std::sync::Arc;
 use switchback_gateway::capture::Tap;
@@ -52,7 +51,7 @@ use switchback_gateway::proxy::program::CurrentProgram;
 use switchback_gateway::proxy::unknown_calls::UnknownCalls;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::server::Drain;
-use switchback_gateway::shadow::{Archive, GateSettings, Phases};
+use switchback_gateway::shadow::{Archive, Phases};
 use switchback_gateway::store::{NewHistory, Store};
 use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::token::{Registry, Tokens};
@@ -85,8 +84,6 @@ pub struct AdminParts {
     pub retirement: Retirement,
     pub workbench: PlaygroundSession,
     pub clock: Clock,
-    /// The policies of the gate.
-    pub gate: ArcSwap<GateSettings>,
     /// Queued events, and the history of changes.
     pub store: Store,
 }

@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use switchback_gateway::body::Body;
 use switchback_gateway::server::ConnectionHandle;
-use switchback_gateway::shadow::GateSettings;
 
 /// The service of the admin port, or of a port with a part of it. Clones share their parts.
 #[derive(Clone)]
@@ -63,11 +62,6 @@ impl Admin {
     /// Announces the end of this process to other replicas.
     pub async fn leave(&self) {
         self.studio.leave().await;
-    }
-
-    /// Replaces the displayed policies of the gate.
-    pub fn set_gate(&self, gate: GateSettings) {
-        self.parts.gate.store(Arc::new(gate));
     }
 
     pub fn set_access(&self, access: &SessionPolicy, hosts: Vec<String>) {

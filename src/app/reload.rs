@@ -17,12 +17,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use switchback_compiler::diagnostic::{Colour, Findings, to_text};
 use switchback_gateway::clients;
-use switchback_gateway::clock::{Clock, rfc3339};
+use switchback_gateway::clock::rfc3339;
 use switchback_gateway::events::dual::EventsDual;
 use switchback_gateway::proxy::stack::StackParts;
 use switchback_gateway::resident;
 use switchback_gateway::secret::Secret;
-use switchback_gateway::shadow::{Archive, Phases, Shadow, ShadowStartError, keep_gate};
+use switchback_gateway::shadow::{Shadow, ShadowStartError};
 use switchback_gateway::store::seal::KeyRing;
 use switchback_gateway::store::{CONFIGURATION, NewHistory, RELOAD_FAILED, Store, StoreError};
 use switchback_gateway::telemetry::log::{self, LogSettings};
@@ -32,7 +32,6 @@ use switchback_gateway::token::RegistryError;
 use switchback_gateway::{BuildError, Upstreams};
 use switchback_plan::Pack;
 use tokio::task::{JoinError, spawn_blocking};
-use tokio_util::task::AbortOnDropHandle;
 
 /// Keys that only a restart can change. Listening sockets are bound once; clients and grants are
 /// not moved between stores; outstanding reservations refer to the initial memory budget; one log
@@ -95,8 +94,6 @@ pub(super) struct Reloader {
     pub(super) admin_address: SocketAddr,
     /// Compares events.
     pub(super) dual: EventsDual,
-    /// The task that promotes and rolls back operations.
-    pub(super) gate: AbortOnDropHandle<()>,
     /// Fingerprint of the authorization server's settings.
     pub(super) authority: String,
 }
@@ -262,7 +259,7 @@ impl Reloader {
             self.dual.set_shadow(stack.migration.shadow.clone());
         }
         shared.phases.serve(tables.into_iter().flatten().collect());
-        shared.phases.set_gate(config.gate.clone());
+        shared.phases.set_policies(config.gate.clone(), config.phases.rollouts.clone());
         stack.migration.retirement.serve(assemble::retirement_rules(&config, &loaded));
         shared.notices.configure(receivers, config.notices.settings);
         shared.workbench.serve(assemble::playground_pack(&config, &loaded));
@@ -281,10 +278,6 @@ impl Reloader {
         shared.admin.set_access(&admin_access(&config), admin_hosts(&config));
         if before.log != config.log && !log::refilter(&config.log) {
             tracing::warn!("the log goes on being filtered as before: its filter is not ours");
-        }
-        if before.gate != config.gate {
-            self.gate = gate(&config, &shared.phases, &stack.store, &stack.clock);
-            shared.admin.set_gate(config.gate.clone());
         }
         shared.stopping.store(Arc::new(Stopping::from_limits(&config.limits)));
         if new_limits || new_shadow || new_edge {
@@ -461,12 +454,6 @@ pub(super) fn show_certificates(
             }
         })
         .collect()
-}
-
-/// Spawns the gate, which promotes and rolls back operations by the configured policies.
-pub(super) fn gate(config: &Config, phases: &Phases, store: &Store, clock: &Clock) -> AbortOnDropHandle<()> {
-    let keeping = keep_gate(phases.clone(), Archive::new(store.clone()), clock.clone(), config.gate.clone());
-    AbortOnDropHandle::new(tokio::spawn(keeping))
 }
 
 fn read_config(file: &Path) -> Result<Config, ReloadError> {

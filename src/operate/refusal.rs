@@ -3,7 +3,7 @@
 use std::fmt::Display;
 use switchback_compiler::diagnostic::did_you_mean;
 use switchback_gateway::retire::RetireError;
-use switchback_gateway::shadow::{PhaseFault, PhasesError};
+use switchback_gateway::shadow::{PhaseFault, PhasesError, RolloutError};
 use switchback_gateway::store::StoreError;
 use switchback_gateway::token::{ConnectError, RegistryError};
 
@@ -58,6 +58,11 @@ impl Refusal {
                 PhasesError::WhichSide(..) | PhasesError::NoReason(_) => RefusalKind::Invalid,
                 PhasesError::NoUpstream { .. } | PhasesError::AgainstEvidence(_) => RefusalKind::Conflict,
                 PhasesError::Moved => RefusalKind::Failed,
+                PhasesError::Rollout(RolloutError::NoRollout | RolloutError::NoSuchPlan { .. }) => {
+                    RefusalKind::NotFound
+                }
+                PhasesError::Rollout(RolloutError::WhichPlan(_)) => RefusalKind::Invalid,
+                PhasesError::Rollout(_) => RefusalKind::Conflict,
                 PhasesError::Store(error) => of_store(error),
             },
             Refusal::Retire(error) => match error {
@@ -112,6 +117,7 @@ fn of_store(error: &StoreError) -> RefusalKind {
 fn phases_text(error: &PhasesError) -> String {
     match error {
         PhasesError::NoSuchOperation { operation, known } => with_suggestion(error, operation, known),
+        PhasesError::Rollout(RolloutError::NoSuchPlan { name, known }) => with_suggestion(error, name, known),
         _ => error.to_string(),
     }
 }
@@ -123,7 +129,7 @@ fn retire_text(error: &RetireError) -> String {
     }
 }
 
-/// Appends a suggestion for a misspelt operation.
+/// Appends a suggestion for a misspelt name.
 fn with_suggestion(error: &impl Display, operation: &str, known: &[String]) -> String {
     match did_you_mean(operation, known) {
         Some(suggestion) => format!("{error}; {suggestion}"),

@@ -213,14 +213,11 @@ impl PageContext<'_> {
         self.studio.notes.look(self.patience(), async move { store.history(HISTORY_MAX).await }).await
     }
 
-    /// Returns the gate's view of the operations that it may move.
+    /// Returns the gate's view of the operations that it may move, and their rollouts.
     pub(crate) async fn gates(&self) -> Snapshot<Vec<GateView>> {
         let (phases, archive) = (self.parts.phases.clone(), self.parts.archive.clone());
-        let (clock, settings) = (self.parts.clock.clone(), self.parts.gate.load_full());
-        self.studio
-            .gates
-            .look(self.patience(), async move { gate_views(&phases, &archive, &clock, &settings).await })
-            .await
+        let read = async move { gate_views(&phases, &archive).await };
+        self.studio.gates.look(self.patience(), read).await
     }
 
     /// Returns the number of queued and dead events per receiver.

@@ -19,7 +19,7 @@ use switchback_gateway::recent::RecentRequests;
 use switchback_gateway::retire::{Retirement, Usage};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::{self, Drain, Listener};
-use switchback_gateway::shadow::{Archive, GateSettings, Phases};
+use switchback_gateway::shadow::{Archive, Phases};
 use switchback_gateway::store::seal::{KeyRing, SealingKey};
 use switchback_gateway::store::{MissingStore, Store};
 use switchback_gateway::telemetry::metrics;
@@ -92,7 +92,6 @@ impl Port {
                 writable: None,
             }),
             registry: Registry::new(store.clone(), Some(endpoint)),
-            gate: ArcSwap::from_pointee(GateSettings::default()),
             tokens,
             board: board(),
             drain: Drain::new(),

@@ -373,20 +373,23 @@ impl fmt::Display for Decision {
             Transition::Promote { to } => write!(out, "promoted to {}", to.word())?,
             Transition::RollBack { to } => write!(out, "rolled back to {}", to.word())?,
         }
-        let (different, compared) = (self.different, self.compared);
-        match self.basis {
-            Basis::Answers if self.unsettled == 0 => write!(out, ": {different} of {compared} differed")?,
-            Basis::Answers => {
-                write!(out, ": {different} of {compared} differed and {} are unsettled", self.unsettled)?
-            }
-            Basis::Unsettled => write!(out, ": {different} of {compared} differed once and are unsettled")?,
-            Basis::Plans => write!(out, ": {different} of {compared} plans were wrong")?,
-            Basis::Effects => {
-                write!(out, ": {different} of {compared} effects that were read back differed")?
-            }
-        }
+        write!(out, ": {}", self.evidence())
+    }
+}
+
+impl Decision {
+    /// Returns the evidence as a clause, without the transition.
+    pub fn evidence(&self) -> String {
+        let (different, compared, unsettled) = (self.different, self.compared, self.unsettled);
+        let counts = match self.basis {
+            Basis::Answers if unsettled == 0 => format!("{different} of {compared} differed"),
+            Basis::Answers => format!("{different} of {compared} differed and {unsettled} are unsettled"),
+            Basis::Unsettled => format!("{different} of {compared} differed once and are unsettled"),
+            Basis::Plans => format!("{different} of {compared} plans were wrong"),
+            Basis::Effects => format!("{different} of {compared} effects that were read back differed"),
+        };
         let Interval { lower, upper } = self.interval;
-        write!(out, ", the true rate is between {:.3} % and {:.3} %", lower * 100.0, upper * 100.0)
+        format!("{counts}, the true rate is between {:.3} % and {:.3} %", lower * 100.0, upper * 100.0)
     }
 }
 

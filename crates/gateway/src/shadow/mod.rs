@@ -9,7 +9,7 @@
 //!   are compared (`switchback_engine::diff`), redacted (`switchback_engine::redact`) and recorded
 //!   in batches.
 //! - [`keep_gate`] moves operations by evidence (`switchback_engine::evidence`), if an operator
-//!   allows it.
+//!   allows it: through the steps of a [`RolloutPlan`], or those that a policy of the gate implies.
 //!
 //! Decisions to know before editing:
 //!
@@ -43,6 +43,7 @@ mod promotion;
 mod record;
 mod recorder;
 mod rollout;
+mod rollouts;
 mod subject;
 mod table;
 mod thread;
@@ -59,13 +60,14 @@ pub use phase::PhaseFault;
 pub(crate) use phase::roll_of;
 pub use phase::{PHASES, Phase, Share, ShareError};
 pub use phases::{Actor, GateHold, PhaseChange, PhaseInfo, PhaseView, Phases, PhasesError, Transition};
-pub use promotion::{GateView, gate_views, keep_gate};
+pub use promotion::{GateView, RolloutView, gate_views, keep_gate};
 pub use record::{Archive, Exported};
 pub use record::{PlannedCallRecord, PlannedRecord};
 pub use rollout::{RolloutError, RolloutPlan, RolloutSettings, RolloutState, RolloutStep, RolloutWait};
+pub use rollouts::RolloutAction;
 pub(crate) use subject::{JobSubject, PlannedCall};
 pub use table::{OperationTable, Served};
 pub use thread::Priority;
-pub(crate) use workers::Judging;
 pub use window::{DAYS, DayTime, TimeWindow};
+pub(crate) use workers::Judging;
 pub use workers::{Shadow, ShadowSettings, ShadowShares, ShadowStartError, Workers};

@@ -7,9 +7,10 @@
 use super::evidence::{Objection, PeriodEvidence};
 use super::gate_settings::GateSettings;
 use super::phase::{PHASES, Phase, Share};
+use super::rollout::{RolloutError, RolloutPlan, RolloutSettings};
 use super::table::{OperationRow, OperationTable};
 use crate::clock::{Clock, rfc3339};
-use crate::store::{HoldRow, PhaseRow, Store, StoreError, TransitionRow, repeat};
+use crate::store::{HoldRow, PhaseRow, RolloutRow, RolloutWrite, Store, StoreError, TransitionRow, repeat};
 use crate::telemetry::metrics;
 use serde::Serialize;
 use std::collections::{HashMap, HashSet};
@@ -34,17 +35,21 @@ struct PhasesInner {
 }
 
 #[derive(Debug, Default)]
-struct PhasesState {
+pub(super) struct PhasesState {
     /// The served operations, one table per side.
     tables: Vec<Arc<OperationTable>>,
     /// Phases set at run time, by side and operation.
     set: HashMap<(String, String), PhaseRow>,
     /// Operations that the gate must not move, by side and operation.
     held: HashMap<(String, String), HoldRow>,
+    /// Rollouts, by side and operation.
+    rollouts: HashMap<(String, String), RolloutRow>,
     /// The store's write number up to which `set` is current.
     change: i64,
     /// The gate's policies, by operation.
-    gate: GateSettings,
+    pub(super) gate: GateSettings,
+    /// The plans of rollouts.
+    pub(super) plans: RolloutSettings,
     /// Whether the store has been read once. Transitions before that predate this process and are
     /// not counted.
     is_read: bool,
@@ -133,7 +138,19 @@ pub(super) struct CurrentPhase {
     pub(super) pack: String,
     /// Wall time of the last change or reset in milliseconds since 1970. `None` if there was none.
     pub(super) since_ms: Option<i64>,
+    /// Whether the phase was set at run time.
+    pub(super) is_set: bool,
     pub(super) is_held: bool,
+    pub(super) rollout: Option<RolloutRow>,
+}
+
+/// The cause of a transition, and its effect on the rollout of the operation.
+pub(super) struct TransitionCause<'c> {
+    pub(super) by: Actor,
+    /// The stored phase that the transition is based on, if it depends on one.
+    pub(super) expected: Option<Phase>,
+    pub(super) word: PhaseChange<'c>,
+    pub(super) rollout: RolloutWrite<'c>,
 }
 
 impl CurrentPhase {
@@ -221,6 +238,9 @@ pub enum PhasesError {
     /// The operation has changed since the expected version.
     #[error("the operation was moved by someone else meanwhile")]
     Moved,
+    /// The operation's rollout, or the plan, does not permit the action.
+    #[error(transparent)]
+    Rollout(#[from] RolloutError),
     /// The store does not answer or fails.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -248,9 +268,17 @@ impl Phases {
         state.measure();
     }
 
-    /// Sets the gate's policies. They also determine the objections to an operator's transition.
-    pub fn set_gate(&self, settings: GateSettings) {
-        self.state().gate = settings;
+    /// Sets the gate's policies and the plans of rollouts. The policies also determine the
+    /// objections to an operator's transition.
+    pub fn set_policies(&self, gate: GateSettings, plans: RolloutSettings) {
+        let mut state = self.state();
+        (state.gate, state.plans) = (gate, plans);
+    }
+
+    /// Returns the gate's policies and the plans of rollouts.
+    pub(super) fn policies(&self) -> (GateSettings, RolloutSettings) {
+        let state = self.state();
+        (state.gate.clone(), state.plans.clone())
     }
 
     /// Returns the gate's policy for an operation, or `None` if the gate is closed for it.
@@ -275,11 +303,14 @@ impl Phases {
         }
         let rows = self.shared.store.phases().await?;
         let holds = self.shared.store.holds().await?;
+        let rollouts = self.shared.store.rollouts().await?;
         let mut state = self.state();
         // Another sync may have stored a later state while this one awaited its rows.
         if state.change <= change {
             state.held =
                 holds.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
+            state.rollouts =
+                rollouts.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
             let set = rows.into_iter().map(|row| ((row.side.clone(), row.operation.clone()), row)).collect();
             // At the first read all rows are new, but their transitions were counted by earlier
             // processes.
@@ -314,14 +345,19 @@ impl Phases {
     pub(super) fn current(&self) -> Vec<CurrentPhase> {
         let state = self.state();
         let of_table = |table: &Arc<OperationTable>| {
-            let current = |(at, row): (usize, &OperationRow)| CurrentPhase {
-                side: table.side().to_string(),
-                operation: row.operation.to_string(),
-                phase: row.now(),
-                period: table.period(at),
-                pack: table.pack().to_owned(),
-                since_ms: state.set_for(table.side(), &row.operation).map(|set| set.set_ms),
-                is_held: state.held_for(table.side(), &row.operation).is_some(),
+            let current = |(at, row): (usize, &OperationRow)| {
+                let set = state.set_for(table.side(), &row.operation);
+                CurrentPhase {
+                    side: table.side().to_string(),
+                    operation: row.operation.to_string(),
+                    phase: row.now(),
+                    period: table.period(at),
+                    pack: table.pack().to_owned(),
+                    since_ms: set.map(|set| set.set_ms),
+                    is_set: set.is_some_and(|set| phase_of(set).is_some()),
+                    is_held: state.held_for(table.side(), &row.operation).is_some(),
+                    rollout: state.rollout_for(table.side(), &row.operation).cloned(),
+                }
             };
             table.rows().iter().enumerate().map(current).collect::<Vec<_>>()
         };
@@ -339,28 +375,21 @@ impl Phases {
         Ok(state.info(&table, &table.rows()[at]))
     }
 
-    /// Sets a phase until it is changed or reset. With `expected`, only if that is still the stored
-    /// phase: the gate must not overwrite an operator's change that it has not seen.
-    ///
-    /// # Errors
-    ///
-    /// No front serves the operation, its phase needs a service that is not configured, the phase
-    /// is no longer `expected`, or the store fails.
-    pub async fn set(
+    /// Changes the phase of an operation on behalf of the gate, with its effect on the rollout.
+    /// Fails if the stored phase is no longer that of `current`: the gate must not overwrite an
+    /// operator's change that it has not seen.
+    pub(super) async fn move_by_gate(
         &self,
-        side: Option<&str>,
-        operation: &str,
-        phase: Phase,
-        by: Actor,
-        expected: Option<Phase>,
+        current: &CurrentPhase,
+        to: Phase,
         evidence: &str,
+        rollout: RolloutWrite<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
-        let (table, at) = self.state().find(side, operation)?;
-        if phase.needs_own() && !table.rows()[at].has_own {
-            return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
-        }
+        let (table, at) = self.state().find(Some(&current.side), &current.operation)?;
+        check_upstream(&table, at, to)?;
         let word = PhaseChange { reason: evidence, ..PhaseChange::default() };
-        self.change(&table, at, Some(phase), by, expected, word).await
+        let expected = Some(current.phase);
+        self.change(&table, at, Some(to), TransitionCause { by: Actor::Gate, expected, word, rollout }).await
     }
 
     /// Sets a phase on behalf of an operator. Without a phase, removes the stored one: the
@@ -378,9 +407,7 @@ impl Phases {
         word: PhaseChange<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
         let (table, at) = self.state().find(side, operation)?;
-        if let Some(phase) = phase.filter(|phase| phase.needs_own() && !table.rows()[at].has_own) {
-            return Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() });
-        }
+        phase.map_or(Ok(()), |phase| check_upstream(&table, at, phase))?;
         let to = phase.unwrap_or(table.rows()[at].configured);
         self.sync().await?;
         // Check the version first: an outdated form should receive that error, not one about
@@ -388,17 +415,27 @@ impl Phases {
         if word.seen.is_some_and(|seen| seen != self.version(&table, at)) {
             return Err(PhasesError::Moved);
         }
+        self.check_evidence(side, operation, to, word).await?;
+        let rollout = RolloutWrite::Remove;
+        self.change(&table, at, phase, TransitionCause { by: Actor::Operator, expected: None, word, rollout })
+            .await
+    }
+
+    /// Checks that the evidence is not against a transition, or that it is forced with a reason.
+    pub(super) async fn check_evidence(
+        &self,
+        side: Option<&str>,
+        operation: &str,
+        to: Phase,
+        word: PhaseChange<'_>,
+    ) -> Result<(), PhasesError> {
         // Rollbacks have no objection: reducing the share of translated responses is always
         // allowed.
-        if let Some(objection) = self.objection(side, operation, to).await? {
-            if !word.force {
-                return Err(PhasesError::AgainstEvidence(objection));
-            }
-            if word.reason.trim().is_empty() {
-                return Err(PhasesError::NoReason(objection));
-            }
+        match self.objection(side, operation, to).await? {
+            Some(objection) if !word.force => Err(PhasesError::AgainstEvidence(objection)),
+            Some(objection) if word.reason.trim().is_empty() => Err(PhasesError::NoReason(objection)),
+            _ => Ok(()),
         }
-        self.change(&table, at, phase, Actor::Operator, None, word).await
     }
 
     /// Sets or removes the hold that prevents the gate from moving an operation.
@@ -439,15 +476,14 @@ impl Phases {
         self.get(Some(&side), &operation)
     }
 
-    async fn change(
+    pub(super) async fn change(
         &self,
         table: &OperationTable,
         at: usize,
         to: Option<Phase>,
-        by: Actor,
-        expected: Option<Phase>,
-        word: PhaseChange<'_>,
+        cause: TransitionCause<'_>,
     ) -> Result<PhaseInfo, PhasesError> {
+        let TransitionCause { by, expected, word, rollout } = cause;
         self.sync().await?;
         let row = &table.rows()[at];
         let (side, operation) = (table.side().as_ref(), row.operation.as_ref());
@@ -477,7 +513,7 @@ impl Phases {
             at_ms: now_ms,
             evidence: word.reason.to_owned(),
         };
-        if to.is_none() && set.is_none() {
+        if to.is_none() && set.is_none() && self.state().rollout_for(side, operation).is_none() {
             // Resetting a phase that was never set is a no-op: a new period would drop evidence
             // without a transition.
             return self.get(Some(side), operation);
@@ -495,7 +531,7 @@ impl Phases {
         };
         // Compare-and-set in the database. The checks above only give better errors; another
         // gateway may still change the phase between them and the write.
-        if !self.shared.store.put_phase(&row, &moved, seen).await? {
+        if !self.shared.store.put_phase(&row, &moved, seen, rollout).await? {
             return Err(PhasesError::Moved);
         }
         tracing::info!(side, operation, from = %before, to = %after, by = by.name(), who = word.who, evidence = word.reason, "the phase of an operation was changed");
@@ -524,7 +560,7 @@ impl Phases {
     }
 
     /// Returns the [`PhaseInfo::version`] of an operation.
-    fn version(&self, table: &OperationTable, at: usize) -> i64 {
+    pub(super) fn version(&self, table: &OperationTable, at: usize) -> i64 {
         let state = self.state();
         state.set_for(table.side(), &table.rows()[at].operation).map_or(0, |row| row.change)
     }
@@ -533,14 +569,30 @@ impl Phases {
         &self.shared.store
     }
 
+    pub(super) fn clock(&self) -> &Clock {
+        &self.shared.clock
+    }
+
     /// Locks the state. The lock is held only briefly, never across an await.
-    fn state(&self) -> MutexGuard<'_, PhasesState> {
+    pub(super) fn state(&self) -> MutexGuard<'_, PhasesState> {
         self.shared.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 impl PhasesState {
-    fn set_for(&self, side: &str, operation: &str) -> Option<&PhaseRow> {
+    pub(super) fn rollout_for(&self, side: &str, operation: &str) -> Option<&RolloutRow> {
+        self.rollouts.get(&(side.to_owned(), operation.to_owned()))
+    }
+
+    /// Returns a plan by its name.
+    pub(super) fn plan(&self, name: &str) -> Result<&RolloutPlan, RolloutError> {
+        self.plans.plans.get(name).ok_or_else(|| RolloutError::NoSuchPlan {
+            name: name.to_owned(),
+            known: self.plans.plans.keys().cloned().collect(),
+        })
+    }
+
+    pub(super) fn set_for(&self, side: &str, operation: &str) -> Option<&PhaseRow> {
         self.set.get(&(side.to_owned(), operation.to_owned()))
     }
 
@@ -614,7 +666,11 @@ impl PhasesState {
         }
     }
 
-    fn find(&self, side: Option<&str>, operation: &str) -> Result<(Arc<OperationTable>, usize), PhasesError> {
+    pub(super) fn find(
+        &self,
+        side: Option<&str>,
+        operation: &str,
+    ) -> Result<(Arc<OperationTable>, usize), PhasesError> {
         if let Some(side) = side.filter(|side| self.tables.iter().all(|table| **table.side() != **side)) {
             return Err(PhasesError::NoSuchSide(side.to_owned(), self.sides()));
         }
@@ -643,14 +699,28 @@ impl PhasesState {
 
 /// Phase in a stored row that was reset: the row records the time since which the operation is as
 /// configured.
-const AS_CONFIGURED: &str = "configured";
+pub(super) const AS_CONFIGURED: &str = "configured";
+
+/// Checks that the service that a phase needs is configured.
+pub(super) fn check_upstream(table: &OperationTable, at: usize, phase: Phase) -> Result<(), PhasesError> {
+    match phase.needs_own() && !table.rows()[at].has_own {
+        true => Err(PhasesError::NoUpstream { side: table.side().to_string(), phase: phase.name() }),
+        false => Ok(()),
+    }
+}
 
 /// Parses the phase of a stored row. Returns `None` if it was reset, or written by a later version
 /// of this program.
-fn phase_of(row: &PhaseRow) -> Option<Phase> {
-    let share = match row.share {
+pub(super) fn phase_of(row: &PhaseRow) -> Option<Phase> {
+    stored_phase(&row.phase, row.share)
+}
+
+/// Parses a stored name with its share in millionths. Returns `None` for [`AS_CONFIGURED`], and for
+/// phases of a later version of this program.
+pub(super) fn stored_phase(name: &str, share: Option<i64>) -> Option<Phase> {
+    let share = match share {
         Some(millionths) => Some(Share::of_millionths(millionths)?),
         None => None,
     };
-    Phase::parse(&row.phase, share).ok()
+    Phase::parse(name, share).ok()
 }

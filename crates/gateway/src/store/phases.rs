@@ -2,7 +2,7 @@
 //! interprets them.
 
 use super::db::{DbRow, args};
-use super::{GATE_HELD, NewHistory, Store, StoreError, new_id};
+use super::{GATE_HELD, NewHistory, RolloutWrite, Store, StoreError, new_id};
 
 /// The phase that was set for an operation, or its reset to the configured one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,13 +52,15 @@ impl Store {
         self.db.rows(sql, &[]).await?.iter().map(phase).collect()
     }
 
-    /// Sets a phase and adds its transition. Does neither and returns `false` if the current row is
-    /// not that of write `seen` (`None`: no row), because another writer was faster.
+    /// Sets a phase, adds its transition and writes the rollout. Does nothing and returns `false` if
+    /// the current row is not that of write `seen` (`None`: no row), or the rollout not the expected
+    /// one, because another writer was faster.
     pub(crate) async fn put_phase(
         &self,
         row: &PhaseRow,
         moved: &TransitionRow,
         seen: Option<i64>,
+        rollout: RolloutWrite<'_>,
     ) -> Result<bool, StoreError> {
         let (side, operation) = (row.side.as_str(), row.operation.as_str());
         let mut tx = self.write().await?;
@@ -68,7 +70,8 @@ impl Store {
         // The decision was based on the evidence of the period that `seen` started. If another
         // gateway or an operator has changed the phase since, that evidence does not apply to the
         // new one.
-        if found.map(|row| row.int("change")).transpose()? != seen {
+        let is_seen = found.map(|row| row.int("change")).transpose()? == seen;
+        if !is_seen || !self.by(&moved.who).write_rollout(&mut tx, (side, operation), rollout).await? {
             tx.undo().await;
             return Ok(false);
         }
