@@ -23,6 +23,7 @@ mod phases;
 mod playground;
 mod requests;
 mod retire;
+mod rollouts;
 mod route;
 mod routes;
 mod session;

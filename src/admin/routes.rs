@@ -7,7 +7,9 @@ use super::retire;
 use super::route::AnswerContent::{Json, Text};
 use super::route::{AdminCall, AdminRoute, Handler, QueryParameter, get, post};
 use super::{AdminParts, author, known_client};
-use super::{api, callback, capture, clients, diff, events, health, openapi, phases, playground, requests};
+use super::{
+    api, callback, capture, clients, diff, events, health, openapi, phases, playground, requests, rollouts,
+};
 use crate::operate::CaptureRequest;
 use crate::playground::DryRunRequest;
 use futures_util::future::BoxFuture;
@@ -318,6 +320,57 @@ pub const ROUTES: &[AdminRoute] = &[
         Json("Transitions"),
         run!(c => phases::transitions(c.parts).await),
     ),
+    get(
+        "/api/rollouts",
+        "The rollouts of operations, with the conditions for their next steps.",
+        Json("Rollouts"),
+        run!(c => rollouts::list(c.parts).await),
+    ),
+    post(
+        "/api/rollouts/start",
+        "Starts a rollout of an operation.",
+        (200, "Rollout"),
+        run!(c => rollouts::change(c.parts, c.by, "start", c.request).await),
+    )
+    .body(|schemas| schemas.subschema_for::<rollouts::RolloutRequest>())
+    .errors(&[404, 409])
+    .history("rollout started"),
+    post(
+        "/api/rollouts/pause",
+        "Pauses a rollout: it can still be rolled back.",
+        (200, "Rollout"),
+        run!(c => rollouts::change(c.parts, c.by, "pause", c.request).await),
+    )
+    .body(|schemas| schemas.subschema_for::<rollouts::RolloutRequest>())
+    .errors(&[404, 409])
+    .history("rollout paused"),
+    post(
+        "/api/rollouts/resume",
+        "Resumes a paused rollout.",
+        (200, "Rollout"),
+        run!(c => rollouts::change(c.parts, c.by, "resume", c.request).await),
+    )
+    .body(|schemas| schemas.subschema_for::<rollouts::RolloutRequest>())
+    .errors(&[404, 409])
+    .history("rollout resumed"),
+    post(
+        "/api/rollouts/promote",
+        "Advances a rollout to its next step at once.",
+        (200, "Rollout"),
+        run!(c => rollouts::change(c.parts, c.by, "promote", c.request).await),
+    )
+    .body(|schemas| schemas.subschema_for::<rollouts::RolloutRequest>())
+    .errors(&[404, 409])
+    .history("transition"),
+    post(
+        "/api/rollouts/abort",
+        "Ends a rollout.",
+        (200, "Rollout"),
+        run!(c => rollouts::change(c.parts, c.by, "abort", c.request).await),
+    )
+    .body(|schemas| schemas.subschema_for::<rollouts::RolloutRequest>())
+    .errors(&[404, 409])
+    .history("rollout aborted"),
     get(
         "/api/diff",
         "The report of the dual run, per operation.",

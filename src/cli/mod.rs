@@ -35,6 +35,7 @@ mod phase;
 mod replay;
 mod report;
 mod requests;
+mod rollout;
 #[cfg(feature = "sandbox")]
 mod sandbox;
 mod schema;
@@ -111,6 +112,8 @@ enum Verb {
     Report(report::ReportArgs),
     /// List a sample of recent requests of a running gateway
     Requests(requests::RequestsArgs),
+    /// Manage rollouts of operations by a plan: start, pause, resume, promote, abort, status
+    Rollout(rollout::RolloutArgs),
     /// Run sandbox, gateway and studio in one process on loopback, with a migration in progress
     #[cfg(feature = "sandbox")]
     Demo(demo::DemoArgs),
@@ -168,6 +171,7 @@ pub fn main() -> ExitCode {
         Verb::Replay(args) => exit_code(replay::run(&args)),
         Verb::Report(args) => exit_code(report::run(&args)),
         Verb::Requests(args) => requests::run(&args),
+        Verb::Rollout(args) => rollout::run(args),
         #[cfg(feature = "sandbox")]
         Verb::Demo(args) => demo::run(&args),
         Verb::Serve(args) => exit_code(serve::run(&args)),

@@ -39,7 +39,7 @@ enum PhaseVerb {
 }
 
 #[derive(clap::Args)]
-struct OperationName {
+pub(super) struct OperationName {
     /// Operation, from `switchback phase list`, such as 'GET /things' or 'v2 GET /things'
     operation: String,
     /// Side that the clients use; required if several sides have the operation
@@ -49,7 +49,7 @@ struct OperationName {
 
 impl OperationName {
     /// Returns the side, if given, and the name of the operation.
-    fn parts(&self) -> (Option<&str>, &str) {
+    pub(super) fn parts(&self) -> (Option<&str>, &str) {
         operation_name(self.side.as_deref(), &self.operation)
     }
 }
@@ -63,7 +63,7 @@ struct ResetArgs {
 }
 
 #[derive(clap::Args)]
-struct ReasonArgs {
+pub(super) struct ReasonArgs {
     /// Reason, for the history
     #[arg(long, value_name = "TEXT", default_value = "", hide_default_value = true)]
     reason: String,
@@ -73,7 +73,7 @@ struct ReasonArgs {
 }
 
 impl ReasonArgs {
-    fn word<'w>(&'w self, who: &'w str) -> PhaseChange<'w> {
+    pub(super) fn word<'w>(&'w self, who: &'w str) -> PhaseChange<'w> {
         // `None`: a command line has displayed no earlier state that could be outdated.
         PhaseChange { who, reason: self.reason.trim(), seen: None, force: self.force }
     }

@@ -9,7 +9,7 @@ const TASKS: [(&str, &[&str]); 6] = [
     ("Start", &["demo", "sandbox", "new", "init", "learn", "decide", "pack"]),
     ("Write mappings", &["check", "test", "fmt", "explain", "report", "replay", "schema", "lsp"]),
     ("Run", &["serve", "key", "events", "notices", "archive"]),
-    ("Migrate", &["phase", "diff", "usage", "brownout"]),
+    ("Migrate", &["phase", "rollout", "diff", "usage", "brownout"]),
     ("Clients", &["client", "unknown"]),
     ("Examine", &["status", "doctor", "requests", "capture", "completions", "man"]),
 ];

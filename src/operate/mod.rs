@@ -13,6 +13,7 @@ mod mapping;
 mod names;
 mod refusal;
 mod remedy;
+mod rollout;
 mod sentence;
 
 pub(crate) use capture::{CaptureRequest, begin_capture, end_capture, record};
@@ -22,6 +23,7 @@ pub(crate) use mapping::save_mapping;
 pub(crate) use names::{operation_name, operation_names, suggest_client};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use remedy::{AttentionItem, Place, Remedy};
+pub(crate) use rollout::{rollout_line, rollouts_json};
 pub(crate) use sentence::{Piece, Sentence};
 
 use crate::config::DateOrTime;

@@ -6,6 +6,7 @@ use super::replicas::{Replica, ReplicaPresence, ReplicaStatus};
 use super::traffic::{ChartSpan, errors_of, requests_of};
 use super::{PageContext, Studio};
 use crate::admin::{AdminResponse, Role, Visitor};
+use crate::operate;
 use http::{StatusCode, request};
 use serde_json::{Map, Value, json};
 use std::time::Duration;
@@ -158,7 +159,11 @@ async fn held_back(visit: &PageContext<'_>, phases: &[PhaseInfo]) -> Value {
             format!("automatic promotion is paused{who}{reason}")
         });
         let gate = gates.rows().iter().find(|one| one.side == info.side && one.operation == info.operation);
-        let why = held.or_else(|| gate.map(|gate| gate.decision.to_string()))?;
+        let gate = gate.map(|gate| match &gate.rollout {
+            Some(rollout) => operate::rollout_line(rollout),
+            None => gate.decision.to_string(),
+        });
+        let why = held.or(gate)?;
         Some(json!({
             "side": info.side,
             "operation": info.operation,

@@ -52,7 +52,7 @@ async fn until_moved_to(phase: &str, app: &RunningApp, clock: &Clock, admin: Soc
     }
 }
 
-async fn shown(admin: SocketAddr, path: &str) -> Value {
+pub async fn shown(admin: SocketAddr, path: &str) -> Value {
     let mut client = Client::connect(admin).await;
     client
         .send(format!(

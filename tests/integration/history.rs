@@ -26,7 +26,11 @@ async fn world() -> (Sandbox, Dual, Running) {
     let dual = Dual::new();
     let pack = dual.folder.path().join("pack");
     copy(&Path::new(env!("CARGO_MANIFEST_DIR")).join("mappings/messaging"), &pack);
-    let more = format!("mapping: {{ folder: '{}', writable: true }}\n", pack.display());
+    let more = format!(
+        "mapping: {{ folder: '{}', writable: true }}\n\
+         rollout: {{ plan: {{ steps: [shadow, {{ phase: canary, share: 50% }}, translated] }} }}\n",
+        pack.display()
+    );
     dual.configure(&service, Upstreams::of(&service), &["administrator", "manager"], &more);
     let gateway = dual.started().await;
     (service, dual, gateway)
@@ -105,6 +109,11 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
         ("/api/events/drop", json!({"receiver": "nobody"})),
         ("/api/reload", json!({})),
         ("/api/phases", json!({"operation": OPERATION, "phase": "legacy", "reason": "it is slow"})),
+        ("/api/rollouts/start", json!({"operation": OPERATION})),
+        ("/api/rollouts/pause", json!({"operation": OPERATION})),
+        ("/api/rollouts/resume", json!({"operation": OPERATION})),
+        ("/api/rollouts/promote", json!({"operation": OPERATION})),
+        ("/api/rollouts/abort", json!({"operation": OPERATION})),
         ("/api/phases/reset", json!({"operation": OPERATION, "reason": "it is not"})),
     ] {
         call(&gateway, &format!("POST {}", pattern.replace("{name}", "beta")), &body).await;
@@ -296,7 +305,7 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 33] = [
+const READING: [&str; 34] = [
     "archive-status",
     "brownout-list",
     "check",
@@ -323,6 +332,7 @@ const READING: [&str; 33] = [
     "replay",
     "report",
     "requests",
+    "rollout-status",
     "sandbox",
     "serve",
     "status",
@@ -367,6 +377,11 @@ async fn every_verb_that_changes_something_leaves_an_entry() {
         ("archive-fill", vec!["archive", "fill", "administrator", "--rate", "1000"], "archive filled"),
         ("archive-clear", vec!["archive", "clear", "administrator", "chats"], "archive cleared"),
         ("phase-set", vec!["phase", "set", OPERATION, "legacy", "--reason", "it is slow"], "transition"),
+        ("rollout-start", vec!["rollout", "start", OPERATION], "rollout started"),
+        ("rollout-pause", vec!["rollout", "pause", OPERATION], "rollout paused"),
+        ("rollout-resume", vec!["rollout", "resume", OPERATION], "rollout resumed"),
+        ("rollout-promote", vec!["rollout", "promote", OPERATION], "transition"),
+        ("rollout-abort", vec!["rollout", "abort", OPERATION], "rollout aborted"),
         ("phase-reset", vec!["phase", "reset", OPERATION], "transition"),
         ("key-rotate", vec!["key", "rotate"], "key rotated"),
     ] {

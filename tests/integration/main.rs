@@ -82,6 +82,7 @@ mod retired_tokens;
 mod retirement;
 mod reverse_fronts;
 mod reverse_witnesses;
+mod rollout;
 mod sandbox;
 mod schema_cli;
 mod serve_verb;
