@@ -23,7 +23,7 @@ pub(crate) use mapping::save_mapping;
 pub(crate) use names::{operation_name, operation_names, suggest_client};
 pub(crate) use refusal::{Refusal, RefusalKind};
 pub(crate) use remedy::{AttentionItem, Place, Remedy};
-pub(crate) use rollout::{rollout_line, rollouts_json};
+pub(crate) use rollout::{rollout_line, rollouts_json, wait_text};
 pub(crate) use sentence::{Piece, Sentence};
 
 use crate::config::DateOrTime;

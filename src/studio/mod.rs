@@ -486,7 +486,7 @@ impl Studio {
 
 /// The forms that operators may submit, each with the kind of its history entry, as in
 /// [`crate::admin::ROUTES`]. Forms that are not listed return 404.
-pub const FORMS: [(&str, Option<&str>); 21] = [
+pub const FORMS: [(&str, Option<&str>); 26] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),
     ("/clients/{name}/sunset", Some("sunset set")),
@@ -498,6 +498,11 @@ pub const FORMS: [(&str, Option<&str>); 21] = [
     ("/operations/{side}/{operation}/move", Some("transition")),
     ("/operations/{side}/{operation}/hold", Some("gate held")),
     ("/operations/{side}/{operation}/release", Some("gate released")),
+    ("/operations/{side}/{operation}/start", Some("rollout started")),
+    ("/operations/{side}/{operation}/pause", Some("rollout paused")),
+    ("/operations/{side}/{operation}/resume", Some("rollout resumed")),
+    ("/operations/{side}/{operation}/promote", Some("transition")),
+    ("/operations/{side}/{operation}/abort", Some("rollout aborted")),
     ("/playground", None),
     ("/playground/record", Some("recording begun")),
     ("/editor", None),

@@ -5,6 +5,7 @@
 mod detail;
 mod list;
 mod moving;
+mod rollout;
 
 use self::detail::detail;
 use self::list::list;
@@ -30,6 +31,10 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         },
         [side, name, "move"] => match visit.parts.phases.get(Some(side), name) {
             Ok(info) => asked_to_move(visit, &info).await,
+            Err(error) => unknown(visit, error),
+        },
+        [side, name, "start"] => match visit.parts.phases.get(Some(side), name) {
+            Ok(info) => rollout::review(visit, &info).await,
             Err(error) => unknown(visit, error),
         },
         _ => visit.not_found(),
@@ -58,12 +63,15 @@ pub(super) async fn form(visit: &PageContext<'_>, rest: &[&str], form: &FormFiel
             Err(refusal) => return not_done(visit, &info, &refusal),
         },
         "hold" | "release" => visit.parts.phases.hold(Some(side), name, what == "hold", word).await,
-        _ => return visit.not_found(),
+        _ => match rollout::action(what, form) {
+            Some(action) => visit.parts.phases.change_rollout(Some(side), name, action, word).await,
+            None => return visit.not_found(),
+        },
     };
     visit.studio.outdate();
     match outcome.map_err(Refusal::from) {
         Ok(_) => AdminResponse::see(&format!("{}?done={what}", address(side, name))),
-        Err(refusal) if refusal.is_outdated() => second(visit, &info, form).await,
+        Err(refusal) if refusal.is_outdated() && what == "move" => second(visit, &info, form).await,
         Err(refusal) => not_done(visit, &info, &refusal),
     }
 }

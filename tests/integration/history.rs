@@ -221,6 +221,11 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
         ("/operations/{side}/{operation}/move", "phase=shadow&share=&reason=both+agree"),
         ("/operations/{side}/{operation}/hold", "reason=a+holiday"),
         ("/operations/{side}/{operation}/release", ""),
+        ("/operations/{side}/{operation}/start", "plan=plan"),
+        ("/operations/{side}/{operation}/pause", ""),
+        ("/operations/{side}/{operation}/resume", ""),
+        ("/operations/{side}/{operation}/promote", ""),
+        ("/operations/{side}/{operation}/abort", ""),
         ("/playground/record", ""),
         ("/reload", ""),
     ] {

@@ -5,6 +5,7 @@ use super::dual_gate::{configured, shown};
 use crate::support::dual::{Dual, Running, Upstreams, administrator, control, eventually, request};
 use crate::support::postgres;
 use crate::support::raw::{self, Client};
+use crate::support::studio::{Session, address, section};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -262,4 +263,54 @@ async fn gateways_on_one_database_take_each_step_once_and_continue_after_a_resta
     let kinds: Vec<&str> =
         kinds.iter().map(|(kind, _)| kind.as_str()).filter(|kind| !kind.starts_with("clients")).collect();
     assert_eq!(kinds, ["rollout started", "transition", "rollout completed"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_of_an_operation_has_the_steps_the_conditions_and_the_controls() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], PLANS);
+    let gateway = dual.start().await;
+    let session = Session::open(&gateway).await;
+    let here = address("operations", "v2", LIST);
+    let panel = async |mark: &str| {
+        let mut text = String::new();
+        eventually(&format!("the panel has {mark}"), async || {
+            text = section(&session.page(&gateway, &here).await, "rollout");
+            text.contains(mark)
+        })
+        .await;
+        text
+    };
+    panel("Review rollout").await;
+    let review = session.page(&gateway, &format!("{here}/start?plan=careful")).await;
+    for part in ["Start this rollout?", "The service of v2 answers all clients", "<ol class=\"steps\">"] {
+        assert!(review.contains(part), "{part}: {review}");
+    }
+    let act = async |action: &str, fields: &[(&str, &str)]| {
+        let answer = session.submit(&gateway, &format!("{here}/{action}"), fields).await;
+        assert_eq!(answer.status, 303, "{action}: {}", answer.text());
+        assert_eq!(answer.value("location"), format!("{here}?done={action}"));
+    };
+    act("start", &[("plan", "careful"), ("reason", "it is time")]).await;
+    let text = panel("running").await;
+    for part in
+        ["by Ada", "it is time", "shadow for 1 h current", "evidence: too few comparisons", "time: ", "Pause"]
+    {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    let page = session.page(&gateway, &here).await;
+    assert_eq!(page.matches("aria-current=\"step\"").count(), 1);
+    act("pause", &[("reason", "a holiday")]).await;
+    let text = panel("paused").await;
+    assert!(text.contains("a holiday") && text.contains("Resume"), "{text}");
+    act("resume", &[]).await;
+    // A form that was rendered before another transition is refused.
+    let stale = session.submit(&gateway, &format!("{here}/promote"), &[("version", "0")]).await;
+    assert_eq!(stale.status, 422, "{}", stale.text());
+    act("promote", &[]).await;
+    assert_eq!(phase_of(&gateway, LIST).await, "canary");
+    act("abort", &[("back", "1")]).await;
+    panel("aborted").await;
+    assert_eq!(phase_of(&gateway, LIST).await, "legacy");
 }

@@ -1,6 +1,6 @@
 //! The page of one operation: charts, evidence, findings, transitions and controls.
 
-use super::{AS_CONFIGURED, REASON_CHARS_MAX, address};
+use super::{AS_CONFIGURED, REASON_CHARS_MAX, address, rollout};
 use crate::admin::AdminResponse;
 use crate::studio::charts::{self, Chart, Series};
 use crate::studio::clients::{COUNTED_SINCE, callers};
@@ -59,6 +59,7 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
                 header { h2 #controls-title { "Change phase" } }
                 (controls(visit, info))
             }
+            (rollout::panel(visit, info, gate))
             section.panel.w12 #findings aria-labelledby="findings-title" {
                 header { h2 #findings-title { "What differs" } a.aside href={ "/differences/" (percent_encode(&info.side)) "/" (percent_encode(&info.operation)) } { "Samples side by side" } }
                 @if summaries.value.is_none() { (unread()) } @else { (findings(summary, visit.now_ms)) }
@@ -99,6 +100,8 @@ pub(super) fn done(visit: &PageContext<'_>, info: &PhaseInfo, moved: &[&Transiti
                 "Moved from " strong { (last.from) } " to " strong { (last.to) } " " (moment_text(&last.at, visit.now_ms)) ". "
                 @if visit.may_operate() { (undo(info, last)) }
             }
+        } @else if let Some(text) = rollout::outcome(what) {
+            div.notice.good #done role="status" { (text) }
         } @else if what == "hold" && info.held.is_some() {
             div.notice.good #done role="status" { "Automatic transitions of this operation are paused." }
         } @else if what == "release" && info.held.is_none() {
@@ -252,16 +255,18 @@ fn gate_table(gate: Option<&GateView>, summary: Option<&Summary>) -> Markup {
     };
     html! {
         h3 { "The gate" }
-        @match gate {
+        @match gate.filter(|gate| gate.is_open) {
             None => p.soft { "Disabled for this operation: transitions are manual." },
             Some(gate) => {
-                p { "It says: " strong { (gate.decision) } "." }
+                @let is_planned = gate.rollout.is_some();
+                // The transition of a rollout is that of its plan.
+                p { "It says: " strong { @if is_planned { (gate.decision.evidence()) } @else { (gate.decision) } } "." }
                 @let policy = &gate.policy.policy;
                 table {
                     thead { tr { th { "Demand" } th.n { "Wanted" } th.n { "Now" } } }
                     tbody {
                         tr { td { "Comparisons in this phase" } td.n { "≥ " (count(policy.samples_min)) } td.n { (count(gate.counted.answers.compared)) } }
-                        tr { td { "Time in this phase" } td.n { "≥ " (span(policy.duration_min_ms / 1000)) } td.n { (span(gate.decision.in_phase_ms / 1000)) } }
+                        @if !is_planned { tr { td { "Time in this phase" } td.n { "≥ " (span(policy.duration_min_ms / 1000)) } td.n { (span(gate.decision.in_phase_ms / 1000)) } } }
                         @for (basis, interval) in &gate.rates {
                             @let max = if *basis == Basis::Unsettled { policy.unsettled_max } else { policy.mismatch_max };
                             tr { td { (rate(*basis)) ", true rate (" (percent(policy.confidence)) " sure)" } td.n { "≤ " (percent(max)) } td.n { (percent(interval.lower)) " to " (percent(interval.upper)) } }
