@@ -88,7 +88,7 @@ pub const GOALS: [Goal; 24] = {
         tls("the same, send a message", UpstreamTls, Send, [Gateway, Nginx], 1.35, 1.2),
         tls("HTTP/2 to the service, 20 messages: CPU ÷ Envoy", UpstreamH2, List, [Gateway, Envoy], 1.0, 0.6),
         tls("the same, one chat", UpstreamH2, Single, [Gateway, Envoy], 1.0, 0.6),
-        cpu("20 messages: plain build ÷ profiled build", List, [GatewayPlain, Gateway], 1.15, 1.08),
+        cpu("20 messages: plain build ÷ ordered build", List, [GatewayPlain, Gateway], 1.15, 1.08),
         memory("growth per body of 1 MB in flight, MB", |memory| memory.growth[0], 0.3, 0.1),
         memory("growth per body of 10 MB in flight, MB", |memory| memory.growth[1], 0.3, 0.1),
         memory("growth per body of 100 MB in flight, MB", |memory| memory.growth[2], 0.3, 0.1),
