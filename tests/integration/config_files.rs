@@ -18,7 +18,8 @@ fn read(name: &str, text: &str) -> ConfigOutcome {
         "DEMO_SUNSET" => Some("2027-01-01T00:00:00Z".to_owned()),
         "DEMO_CALLBACK" => Some("http://127.0.0.1:2/oauth/callback".to_owned()),
         "SWITCHBACK_STORE" => Some("postgres://switchback:secret@db/switchback".to_owned()),
-        "ACME_WEBHOOK_SECRET" => Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned()),
+        "ACME_WEBHOOK_SECRET" | "NOTICES_SECRET" => Some("whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw".to_owned()),
+        "NOTICES_URL" => Some("https://operations.example/notices".to_owned()),
         other => Some(format!("value-of-{other}")),
     };
     let read_file = |path: &Path| Ok(format!("content of {}", path.display()).into_bytes());
