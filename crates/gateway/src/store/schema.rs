@@ -38,6 +38,7 @@ migrations! {
     "0021_replica_requests"
     "0022_notices"
     "0023_rollouts"
+    "0024_packs"
 }
 
 /// Returns the number of the newest migration, which is the same for both databases.
