@@ -12,10 +12,11 @@ mod doctor;
 mod examine;
 mod notices;
 mod pack;
+mod recorded;
 mod reload;
 mod watch;
 
-use crate::admin::{self, Board, PackStatus, SessionPolicy, Status};
+use crate::admin::{self, Board, PackStatus, ReloadRequest, ReloadRequests, SessionPolicy, Status};
 use crate::config::{self, Config};
 use crate::playground::PlaygroundSession;
 pub use crate::studio::FORMS;
@@ -26,6 +27,7 @@ pub use doctor::{CheckState, DoctorCheck, diagnose};
 pub use examine::{Examined, Try, examine};
 pub use notices::notice_endpoints;
 use pack::{LoadedPack, PackError};
+pub(crate) use recorded::restore_pack;
 pub use reload::TAKE_A_RESTART;
 use reload::{Reloader, WatchedFiles};
 use std::io;
@@ -54,7 +56,7 @@ use switchback_gateway::token::{
     self, NewClient, NewCredential, NewToken, OAuthConfigError, Registry, RegistryError, TokenEndpoint,
 };
 use switchback_gateway::{BuildError, Gateway, GatewayBuilder, GatewayParts};
-use tokio::sync::{Mutex, Notify};
+use tokio::sync::{Mutex, mpsc};
 use tokio::task::{JoinHandle, spawn_blocking};
 use tokio::time::Instant;
 use tokio_rustls::TlsAcceptor;
@@ -232,20 +234,36 @@ pub struct RunningApp {
     /// Background tasks: reload, refresh, metrics upkeep, gate. Aborted once all requests have
     /// finished.
     background: Vec<JoinHandle<()>>,
-    reload: Arc<Notify>,
+    reload: ReloadRequests,
 }
 
 impl RunningApp {
     /// Starts all parts and returns once every listener accepts connections.
     pub async fn start(start: StartOptions) -> Result<RunningApp, StartError> {
         let StartOptions { config, file, clock, mut inherited } = start;
-        let (loaded, warnings) = load(&config, file.as_deref()).await?;
+        let (mut loaded, warnings) = load(&config, file.as_deref()).await?;
         reload::warn(warnings);
         reload::check_parts(&config, file.as_deref())?;
         let metrics = metrics::install();
         // After the pack and the files were checked: waiting for a database can take `limits.store_wait`,
         // and a typing error should be reported before that.
         let store = open_store(&config, &clock).await?;
+        let restored = store.restored_pack().await?;
+        match recorded::load_restored(&config, file.as_deref(), &store, restored.as_ref(), &loaded.hash).await
+        {
+            Ok(Some((pack, warnings))) => {
+                tracing::warn!(
+                    pack = pack.hash,
+                    instead_of = loaded.hash,
+                    "a restored pack is in place of the one on disk"
+                );
+                reload::warn(warnings);
+                loaded = pack;
+            }
+            Ok(None) => {}
+            Err(error) => tracing::error!(%error, "the restored pack cannot serve; the one on disk does"),
+        }
+        recorded::record(&store, &loaded, "start");
         let endpoint = endpoint(&config, &loaded)?;
         let memory = assemble::memory(&config.limits);
         let limits = Arc::new(assemble::fit_to_memory(assemble::limits(&config.limits), &memory));
@@ -292,12 +310,13 @@ impl RunningApp {
                 loaded_at: rfc3339(now_ms),
                 generation: 1,
                 last_reload: None,
+                restored: loaded.restored.clone(),
             },
             shown: Some(Arc::clone(&loaded.shown)),
             before: None,
             certificates,
         }));
-        let reload = Arc::new(Notify::new());
+        let (reload, requested) = ReloadRequests::new();
         let (drain_clients, drain_admin) = (Drain::new(), Drain::new());
         let parts = admin::AdminParts {
             metrics: metrics.clone(),
@@ -307,7 +326,7 @@ impl RunningApp {
             archive: Archive::new(store.clone()),
             board: Arc::clone(&board),
             drain: drain_clients.clone(),
-            reload: Arc::clone(&reload),
+            reload: reload.clone(),
             tap: stack.recording.tap.clone(),
             requests: admin::RequestsView::new(stack.recording.recent.clone()),
             unknown: stack.migration.unknown.clone(),
@@ -377,7 +396,8 @@ impl RunningApp {
             tokio::spawn(phases.run()),
             tokio::spawn(stack.migration.retirement.clone().run()),
             tokio::spawn(stack.migration.usage.clone().run()),
-            tokio::spawn(reload_when_requested(reloader, Arc::clone(&reload))),
+            tokio::spawn(reload_when_requested(reloader, requested)),
+            tokio::spawn(recorded::follow(store.clone(), reload.clone(), restored)),
             tokio::spawn(keep_up(metrics)),
             tokio::spawn(admin.watch()),
             tokio::spawn(watch),
@@ -393,7 +413,7 @@ impl RunningApp {
 
     /// Requests a reload. The outcome is published on [`RunningApp::board`].
     pub fn reload(&self) {
-        self.reload.notify_one();
+        self.reload.ask("a signal");
     }
 
     /// Returns the status board: the served pack and the outcome of the last reload.
@@ -508,7 +528,16 @@ pub async fn playground(config: &Config, file: Option<PathBuf>) -> Result<Playgr
 /// Loads the pack of a configuration, checks both against each other and applies the settings. Also
 /// returns the warnings.
 async fn load(config: &Config, file: Option<&Path>) -> Result<(LoadedPack, Option<String>), StartError> {
-    let read = load_pack(config).await?;
+    fit(config, file, load_pack(config).await?)
+}
+
+/// Checks a pack and a configuration against each other and applies the settings. Also returns the
+/// warnings.
+fn fit(
+    config: &Config,
+    file: Option<&Path>,
+    read: pack::ReadPack,
+) -> Result<(LoadedPack, Option<String>), StartError> {
     let warnings = reload::check_against_pack(config, &read.facts(), file)?;
     Ok((assemble::apply_settings(config, read)?, warnings))
 }
@@ -714,12 +743,12 @@ fn client_of(client: &config::ClientConfig) -> NewClient {
     }
 }
 
-async fn reload_when_requested(mut reloader: Reloader, requested: Arc<Notify>) {
+async fn reload_when_requested(mut reloader: Reloader, mut requests: mpsc::Receiver<ReloadRequest>) {
     loop {
         tokio::select! {
             // A request reloads unchanged files, too: it also fetches the authorization server's metadata
             // again.
-            () = requested.notified() => reloader.reload().await,
+            Some(request) = requests.recv() => reloader.run(request).await,
             () = wait_for_change(reloader.files.watch()) => reloader.reload_if_changed().await,
         }
     }

@@ -19,8 +19,10 @@ mod events;
 mod guard;
 mod health;
 mod openapi;
+mod packs;
 mod phases;
 mod playground;
+mod reloads;
 mod requests;
 mod retire;
 mod rollouts;
@@ -33,6 +35,7 @@ pub(crate) use answer::AdminResponse;
 pub(crate) use api::read_bytes;
 pub(crate) use guard::{AccessLevel, Guard, SignIn, Visitor, is_behind_tls, is_own_form};
 pub(crate) use playground::{dry_run, fault_status, record_next, write_letter};
+pub use reloads::{ReloadRequest, ReloadRequests};
 pub(crate) use retire::after_sunset_rows;
 pub use route::AdminRoute;
 pub use routes::ROUTES;
@@ -56,7 +59,6 @@ use switchback_gateway::shadow::{Archive, Phases};
 use switchback_gateway::store::{NewHistory, Store};
 use switchback_gateway::telemetry::metrics::Metrics;
 use switchback_gateway::token::{Registry, Tokens};
-use tokio::sync::Notify;
 
 /// The state that the admin port displays and manages.
 pub struct AdminParts {
@@ -70,8 +72,8 @@ pub struct AdminParts {
     pub board: Board,
     /// Whether the process is shutting down.
     pub drain: Drain,
-    /// Notified when an operator requests a reload.
-    pub reload: Arc<Notify>,
+    /// Requests reloads and restorations of packs.
+    pub reload: ReloadRequests,
     pub program: CurrentProgram,
     /// Opens captures of traffic.
     pub tap: Tap,
@@ -93,13 +95,13 @@ impl AdminParts {
     /// Requests a reload. Its history entry is written concurrently, so that an unavailable store
     /// does not delay the reload.
     pub(crate) fn ask_for_reload(self: &Arc<Self>, author: &str) {
+        self.reload.ask(author);
         let (parts, author) = (Arc::clone(self), author.to_owned());
         tokio::spawn(async move {
             let pack = parts.board.load().pack.name.clone();
             let entry = NewHistory { kind: "reload asked for", subject: &pack, ..NewHistory::default() };
             operate::note(&parts.store.by(&author), &entry).await;
         });
-        self.reload.notify_one();
     }
 }
 

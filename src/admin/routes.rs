@@ -8,7 +8,8 @@ use super::route::AnswerContent::{Json, Text};
 use super::route::{AdminCall, AdminRoute, Handler, QueryParameter, get, post};
 use super::{AdminParts, author, known_client};
 use super::{
-    api, callback, capture, clients, diff, events, health, openapi, phases, playground, requests, rollouts,
+    api, callback, capture, clients, diff, events, health, openapi, packs, phases, playground, requests,
+    rollouts,
 };
 use crate::operate::CaptureRequest;
 use crate::playground::DryRunRequest;
@@ -61,6 +62,20 @@ pub const ROUTES: &[AdminRoute] = &[
         Json("PackStatus"),
         run!(c => api::pack(c.parts)),
     ),
+    get(
+        "/api/packs",
+        "The last packs that served, with what each changed in operations.",
+        Json("Packs"),
+        run!(c => packs::list(c.parts).await),
+    ),
+    post(
+        "/api/packs/{id}/restore",
+        "Serves a recorded pack instead of the one on disk, until that changes or is reloaded.",
+        (200, "PackStatus"),
+        run!(c => packs::restore(c.parts, c.by, c.id).await),
+    )
+    .errors(&[409])
+    .history("pack restored"),
     get(
         "/api/operations",
         "The finished requests since the start of this process, by operation and outcome.",

@@ -1,6 +1,7 @@
 //! The status that `app` publishes for operators: the served pack and configuration, and the
 //! outcome of the last reload. Replaced as a unit, read without a lock.
 
+use crate::operate::PackRestoration;
 use crate::playground::{KeptContracts, KeptFiles};
 use arc_swap::ArcSwap;
 use serde::Serialize;
@@ -74,6 +75,8 @@ pub struct PackStatus {
     pub generation: u64,
     /// `None` before the first reload.
     pub last_reload: Option<ReloadOutcome>,
+    /// Set while a recorded pack serves instead of the one on disk.
+    pub restored: Option<PackRestoration>,
 }
 
 /// The outcome of a reload.

@@ -367,7 +367,11 @@ pub(super) fn playground_pack(config: &Config, loaded: &LoadedPack) -> playgroun
         fronts: fronts.map(|(prefix, side)| (prefix, loaded.pack.sides[side].name.clone())).collect(),
         upstreams: config.services().map(|(name, url, tls)| (name, service_address(url, tls))).collect(),
         public_urls: config.public_urls().map(|(name, url)| (name, url.to_string())).collect(),
-        writable: config.mapping.clone().filter(|_| config.is_mapping_writable),
+        writable: config
+            .mapping
+            .clone()
+            // Edits of a restored pack would be saved among other files.
+            .filter(|_| config.is_mapping_writable && loaded.restored.is_none()),
     }
 }
 

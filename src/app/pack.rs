@@ -4,6 +4,7 @@
 use super::builtin::{self, BUILT_IN};
 use crate::admin::PackShown;
 use crate::config::{PackFacts, SettingFacts, SettingType, SideFacts, WaitFacts, without_secrets};
+use crate::operate::PackRestoration;
 use crate::playground::{KeptContracts, KeptFiles};
 use sha2::{Digest, Sha256};
 use std::fmt::{Display, Write as _};
@@ -27,6 +28,8 @@ pub enum PackError {
     /// The rendered findings.
     #[error("{0}")]
     Findings(String),
+    #[error("the store has no such pack, or a damaged one")]
+    NotRecorded,
     #[error("examples of the pack do not hold:\n{}", .0.join("\n"))]
     Examples(Vec<String>),
 }
@@ -61,6 +64,8 @@ pub(super) struct LoadedPack {
     pub(super) files: Arc<KeptFiles>,
     /// The pack as the admin port presents it.
     pub(super) shown: Arc<PackShown>,
+    /// Why it serves instead of the pack on disk, if it does.
+    pub(super) restored: Option<PackRestoration>,
 }
 
 /// Reads the files of a pack; `None` is the built-in one.
@@ -77,7 +82,12 @@ pub(super) fn read_pack(folder: Option<&Path>) -> Result<PackSource, PackError> 
 
 /// Compiles a pack and runs its examples.
 pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, PackError> {
-    let source = read_pack(folder)?;
+    read(read_pack(folder)?, folder, "")
+}
+
+/// Compiles the files of a pack and runs its examples. `origin` precedes the folder in the name of
+/// the source.
+pub(super) fn read(source: PackSource, folder: Option<&Path>, origin: &str) -> Result<ReadPack, PackError> {
     let hash = hash(&source);
     let compiled = mapping::compile(&source);
     let Some(pack) = compiled.pack else {
@@ -97,6 +107,7 @@ pub(super) fn load(folder: Option<&Path>) -> Result<ReadPack, PackError> {
     let shown = Arc::new(shown);
     let pack = without_checks(pack);
     let source = folder.map_or_else(|| BUILT_IN.to_owned(), |folder| folder.display().to_string());
+    let source = format!("{origin}{source}");
     Ok(ReadPack { pack, contracts, source, hash, files, shown })
 }
 
@@ -128,7 +139,7 @@ impl ReadPack {
         let knowledge = Arc::new(Knowledge::new(Arc::clone(&self.pack), &served, contracts));
         let settings = Arc::new(settings);
         let ReadPack { pack, source, hash, files, shown, .. } = self;
-        Ok(LoadedPack { pack, settings, served, knowledge, source, hash, files, shown })
+        Ok(LoadedPack { pack, settings, served, knowledge, source, hash, files, shown, restored: None })
     }
 }
 

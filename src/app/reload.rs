@@ -5,10 +5,11 @@
 use super::watch::FolderWatch;
 use super::{
     Shared, StartError, Stopping, admin_access, admin_hosts, assemble, check_exposure, client_of, endpoint,
-    examine, load, notice_endpoints, pack, tls_files, warn_of,
+    examine, load, notice_endpoints, pack, recorded, tls_files, warn_of,
 };
-use crate::admin::{CertificateEnd, PackStatus, ReloadOutcome, Status};
+use crate::admin::{CertificateEnd, PackStatus, ReloadOutcome, ReloadRequest, Status};
 use crate::config::{self, Config, Environment, against_pack};
+use crate::operate::PackRestoration;
 use serde_json::Value;
 use std::collections::BTreeSet;
 use std::io;
@@ -118,21 +119,58 @@ impl WatchedFiles {
     }
 }
 
+/// Why a reload runs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum ReloadCause {
+    Requested {
+        author: String,
+    },
+    Files,
+    /// The restored pack in the store is another one.
+    Restoration,
+}
+
 impl Reloader {
+    /// Runs a request of an operator or of the store.
+    pub(super) async fn run(&mut self, request: ReloadRequest) {
+        match request {
+            ReloadRequest::Reload { author } => self.reload(ReloadCause::Requested { author }).await,
+            ReloadRequest::Follow => {
+                let restored = self.stack.store.restored_pack().await.ok().flatten();
+                let serving = self.shared.board.load().pack.restored.clone();
+                if serving != restored.map(PackRestoration::new) {
+                    self.reload(ReloadCause::Restoration).await;
+                } else {
+                    // This request has interrupted the wait for a change, which may have been noticed.
+                    self.reload_if_changed().await;
+                }
+            }
+            ReloadRequest::Restore { id, author, answer } => {
+                let store = self.stack.store.by(&author);
+                let restored = recorded::restore_pack(&self.config, self.file.as_deref(), &store, &id).await;
+                if restored.is_ok() {
+                    self.reload(ReloadCause::Restoration).await;
+                }
+                // The operator may have left.
+                let _ = answer.send(restored.map(drop));
+            }
+        }
+    }
+
     /// Reloads if a file has changed since the last attempt.
     pub(super) async fn reload_if_changed(&mut self) {
         if fingerprint(self.file.as_deref(), &self.config) != self.files.fingerprint {
-            self.reload().await;
+            self.reload(ReloadCause::Files).await;
         }
     }
 
     /// Reloads unconditionally and publishes the outcome.
-    pub(super) async fn reload(&mut self) {
+    async fn reload(&mut self, cause: ReloadCause) {
         // Before reading the files: a change during this reload must trigger another one.
         self.files.fingerprint = fingerprint(self.file.as_deref(), &self.config);
         // `try_reload` replaces `self.config`, and the history names the sections that changed.
         let before = self.config.masked.clone();
-        let outcome = self.try_reload().await;
+        let outcome = self.try_reload(&cause).await;
         // Compilation allocates several times the size of its result, in the arena of whichever
         // thread runs it. A process under load never becomes idle, so trim after every reload.
         let _ = spawn_blocking(resident::trim).await;
@@ -176,7 +214,7 @@ impl Reloader {
     }
 
     /// Loads and applies the configuration. Returns the changed keys that need a restart.
-    async fn try_reload(&mut self) -> Result<Vec<String>, ReloadError> {
+    async fn try_reload(&mut self, cause: &ReloadCause) -> Result<Vec<String>, ReloadError> {
         let file = self.file.clone();
         let config = match file {
             Some(file) => spawn_blocking(move || read_config(&file)).await??,
@@ -187,7 +225,9 @@ impl Reloader {
         let config = effective(&self.config, config);
         // The new configuration may lack `admin.token`.
         check_exposure(&config, self.admin_address)?;
-        let (loaded, warnings) = load(&config, self.file.as_deref()).await?;
+        let running = self.shared.board.load().pack.clone();
+        let store = &self.stack.store;
+        let (loaded, warnings) = load_served(&config, self.file.as_deref(), store, &running, cause).await?;
         warn(warnings);
         // Check keys and certificates before the constructors below read them: these findings have a place
         // in the file, the errors of the constructors do not.
@@ -297,6 +337,12 @@ impl Reloader {
         if !is_watched_as_before {
             self.files = WatchedFiles::new(self.file.as_deref(), &config);
         }
+        let who = match (cause, &loaded.restored) {
+            (_, Some(restored)) => restored.by.as_str(),
+            (ReloadCause::Requested { author }, None) => author.as_str(),
+            (_, None) => "files",
+        };
+        recorded::record(&stack.store, &loaded, who);
         let posted = shared.board.load();
         let hash = loaded.hash;
         shared.board.store(Arc::new(Status {
@@ -309,6 +355,7 @@ impl Reloader {
                 generation: posted.pack.generation + 1,
                 // `reload` adds the outcome, also that of a failed reload, which does not come here.
                 last_reload: None,
+                restored: loaded.restored,
             },
             // The studio compares the pack with its predecessor. Reloading an unchanged pack must not make
             // a pack its own predecessor.
@@ -323,6 +370,40 @@ impl Reloader {
         drop(posted);
         (self.upstreams, self.stack, self.authority, self.config) = (upstreams, stack, authority, config);
         Ok(needs_restart)
+    }
+}
+
+/// Loads the restored pack, if there is one for the pack on disk, or else that on disk. `running` is
+/// the pack that serves.
+async fn load_served(
+    config: &Config,
+    file: Option<&Path>,
+    store: &Store,
+    running: &PackStatus,
+    cause: &ReloadCause,
+) -> Result<recorded::Served, StartError> {
+    let name = &running.name;
+    let restored = match store.restored_pack().await {
+        Ok(restored) => restored,
+        // The files of a restored pack are in the store.
+        Err(error) if running.restored.is_some() => return Err(error.into()),
+        Err(_) => None,
+    };
+    let Some(restored) = restored else { return load(config, file).await };
+    if let ReloadCause::Requested { author } = cause {
+        store.by(author).end_restoration(name).await?;
+        return load(config, file).await;
+    }
+    let on_disk = recorded::hash_on_disk(config).await?;
+    match recorded::load_restored(config, file, store, Some(&restored), &on_disk).await? {
+        Some(served) => Ok(served),
+        None => {
+            // With one replica, nothing else needs the row, and the files may come back.
+            if !store.is_shared() {
+                store.end_restoration(name).await?;
+            }
+            load(config, file).await
+        }
     }
 }
 

@@ -4,28 +4,10 @@ use super::output::{HAS_FINDINGS, count_noun};
 use super::pack::{could_not_use, fail};
 use crate::app::builtin;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::ExitCode;
 
-/// The pack that is built into the program.
-#[derive(clap::Args)]
-pub struct ExportArgs {
-    #[command(subcommand)]
-    verb: ExportVerb,
-}
-
-#[derive(clap::Subcommand)]
-enum ExportVerb {
-    /// Writes it to a folder, for `mapping:` in a configuration, so that it can be changed
-    Export {
-        /// Empty or missing folder
-        #[arg(value_name = "FOLDER")]
-        folder: PathBuf,
-    },
-}
-
-pub fn run(args: &ExportArgs) -> Result<ExitCode, ExitCode> {
-    let ExportVerb::Export { folder } = &args.verb;
+pub(super) fn export(folder: &Path) -> Result<ExitCode, ExitCode> {
     if !is_free(folder).map_err(|error| could_not_use(folder, &error))? {
         let why = format!("{} is not empty; nothing was written", folder.display());
         return Err(fail(HAS_FINDINGS, why));

@@ -31,6 +31,7 @@ mod man;
 mod new;
 mod notices;
 mod pack;
+mod packs;
 mod phase;
 mod replay;
 mod report;
@@ -102,8 +103,8 @@ enum Verb {
     New(new::NewArgs),
     /// Test the receivers of notices to operators
     Notices(notices::NoticesArgs),
-    /// Export the built-in pack
-    Pack(export::ExportArgs),
+    /// Manage packs: export the built-in one, list those that served, restore one
+    Pack(packs::PacksArgs),
     /// Manage the phases of operations: list, set, reset, transitions
     Phase(phase::PhaseArgs),
     /// Run recorded traffic through a pack and report changed answers
@@ -166,7 +167,7 @@ pub fn main() -> ExitCode {
         Verb::Man(args) => man::run(&args),
         Verb::New(args) => exit_code(new::run(&args)),
         Verb::Notices(args) => notices::run(&args),
-        Verb::Pack(args) => exit_code(export::run(&args)),
+        Verb::Pack(args) => packs::run(args),
         Verb::Phase(args) => phase::run(args),
         Verb::Replay(args) => exit_code(replay::run(&args)),
         Verb::Report(args) => exit_code(report::run(&args)),

@@ -138,7 +138,14 @@ fn pack(pack: &Value, moments: &Moments) -> String {
     let hash = word(pack, "hash");
     let digest = hash.get(..12).unwrap_or(hash);
     let loaded = moments.text(&pack["loaded_at"]);
-    format!("{name} ({source}), digest {digest}, loaded {loaded}, generation {}", pack["generation"])
+    let text =
+        format!("{name} ({source}), digest {digest}, loaded {loaded}, generation {}", pack["generation"]);
+    let restored = &pack["restored"];
+    if restored.is_null() {
+        return text;
+    }
+    let (by, since) = (word(restored, "by"), moments.text(&restored["since"]));
+    format!("{text}; it is not the pack on disk: {by} restored it {since}")
 }
 
 fn replica(one: &Value, moments: &Moments) -> String {

@@ -6,6 +6,7 @@
 //! reads for them. The empty list names all checks, so a new kind of item also needs an entry in
 //! [`CHECKED`].
 
+use super::packs::PackRestoration;
 use super::remedy::{AttentionItem, Place, Remedy};
 use super::sentence::Sentence;
 use crate::figures::{count, count_noun, names_or, percent};
@@ -18,7 +19,7 @@ use switchback_gateway::store::{EventCount, GrantState};
 use switchback_gateway::token::{ClientInfo, CredentialInfo, CredentialState};
 
 /// Names all checks, for the empty list.
-pub(crate) const CHECKED: &str = "Checked: brownouts, the store, replicas, reloads, pending restarts, certificates, operations, \
+pub(crate) const CHECKED: &str = "Checked: brownouts, the store, replicas, reloads, restored packs, pending restarts, certificates, operations, \
                                   grants, credentials, client records, events and unknown calls.";
 
 /// Most items of one kind.
@@ -176,6 +177,22 @@ pub(crate) fn of_the_pack(reload: &LastReload<'_>, context: &AttentionContext) -
         items.push(item("restart", text, Remedy::None));
     }
     items
+}
+
+/// Returns that a recorded pack serves instead of the one on disk.
+pub(crate) fn of_the_restoration(
+    restored: Option<&PackRestoration>,
+    context: &AttentionContext,
+) -> Vec<AttentionItem> {
+    let of = |restored: &PackRestoration| {
+        let text = Sentence::default().strong("The served pack is not the one on disk");
+        let text = text.and(format!("{}: {} restored it ", context.on_replica(), restored.by));
+        let on_disk = restored.instead_of.get(..12).unwrap_or(&restored.instead_of);
+        let text = text.moment_text(&restored.since).and(" instead of ").code(on_disk);
+        let rest = ". It serves until the files change or are reloaded.";
+        item("restored", text.and(rest), Remedy::Look("Recorded packs", Place::Packs))
+    };
+    restored.map(of).into_iter().collect()
 }
 
 /// Returns certificates that have expired or expire soon, each given by its configuration key and

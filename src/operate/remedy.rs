@@ -52,6 +52,8 @@ pub(crate) enum Place {
         side: String,
     },
     Events,
+    /// The recorded packs.
+    Packs,
 }
 
 impl Remedy {
@@ -79,6 +81,7 @@ impl Remedy {
                     format!("switchback client credential {} {side}=env:NAME", quote(client))
                 }
                 Place::Events => "switchback events list".to_owned(),
+                Place::Packs => "switchback pack list".to_owned(),
             },
         })
     }

@@ -46,6 +46,7 @@ pub(super) async fn gather(visit: &PageContext<'_>) -> AttentionList {
         attention::of_replicas(&peers, &board.pack.hash, &context),
         attention::of_the_process(parts.drain.is_leaving(), unpersisted, &context),
         reload.map(|reload| attention::of_the_pack(&reload, &context)).unwrap_or_default(),
+        attention::of_the_restoration(board.pack.restored.as_ref(), &context),
         attention::of_certificates(certificates, &context),
         attention::of_operations(&parts.phases.list(), reports.rows(), transitions.rows()),
         attention::of_clients(clients.rows(), &context),
@@ -120,6 +121,7 @@ fn page(remedy: &Remedy) -> Option<String> {
             Place::Client(client)
             | Place::ClientToConnect(client)
             | Place::ClientCredential { client, .. } => format!("/clients/{}", percent_encode(client)),
+            Place::Packs => "/pack?show=recorded".to_owned(),
             Place::Events => return None,
         },
     })

@@ -469,6 +469,7 @@ impl Studio {
         }
         match segments.as_slice() {
             ["clients", rest @ ..] => clients::form(&visit, rest, &form).await,
+            ["pack", rest @ ..] => pack::form(&visit, rest, &form).await,
             ["playground", rest @ ..] => playground::form(&visit, rest, &form).await,
             ["editor", rest @ ..] => editor::form(&visit, rest, &form).await,
             ["operations", rest @ ..] => operations::form(&visit, rest, &form).await,
@@ -486,7 +487,7 @@ impl Studio {
 
 /// The forms that operators may submit, each with the kind of its history entry, as in
 /// [`crate::admin::ROUTES`]. Forms that are not listed return 404.
-pub const FORMS: [(&str, Option<&str>); 26] = [
+pub const FORMS: [(&str, Option<&str>); 27] = [
     ("/clients/brownouts", Some("brownout set")),
     ("/clients/brownouts/{id}/remove", Some("brownout removed")),
     ("/clients/{name}/sunset", Some("sunset set")),
@@ -512,12 +513,13 @@ pub const FORMS: [(&str, Option<&str>); 26] = [
     ("/editor/patch", None),
     ("/editor/save", Some("mapping saved")),
     ("/editor/record", Some("recording begun")),
+    ("/pack/restore", Some("pack restored")),
     ("/reload", Some("reload asked for")),
 ];
 
 /// Returns whether a form changes the store. Dry runs and reloads do not.
 fn needs_store(segments: &[&str]) -> bool {
-    matches!(segments, ["clients" | "operations", ..])
+    matches!(segments, ["clients" | "operations" | "pack", ..])
 }
 
 /// Redirects browsers to the sign-in page; other clients get 401.

@@ -1,5 +1,7 @@
 //! The page of the served pack: routes, shapes, decisions of its draft, settings, contracts, files,
-//! the difference to the previous pack, and the last reload.
+//! the difference to the previous pack, the last reload, and the recorded packs.
+
+mod recorded;
 
 use super::PageContext;
 use super::decisions;
@@ -9,6 +11,7 @@ use super::operations::address;
 use super::route::tone;
 use super::words::{Tone, badge, bytes, count, count_noun, moment_text, operation};
 use crate::admin::{AdminResponse, PackShown, PackStatus};
+use crate::operate::packs_in;
 use crate::playground::PackFile;
 use http::StatusCode;
 use maud::{Markup, html};
@@ -18,8 +21,10 @@ use switchback_compiler::contract::{NamedType, Operation, TypeKind};
 use switchback_plan::{LossReport, OperationReport, SideReport, report};
 use tokio::task::spawn_blocking;
 
+pub(super) use recorded::form;
+
 /// The tabs of the page.
-const PARTS: [(&str, &str); 8] = [
+const PARTS: [(&str, &str); 9] = [
     ("", "Routes"),
     ("shapes", "Shapes"),
     ("decisions", "Decisions"),
@@ -28,6 +33,7 @@ const PARTS: [(&str, &str); 8] = [
     ("files", "Files"),
     ("changes", "Changes"),
     ("reload", "Last reload"),
+    ("recorded", "Recorded packs"),
 ];
 /// Operations, shapes and types per page.
 const LISTED: usize = 100;
@@ -52,6 +58,13 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
         }
         _ => None,
     };
+    let recorded = match part {
+        "recorded" => {
+            let store = visit.parts.store.clone();
+            visit.in_time(async move { packs_in(&store).await }).await
+        }
+        _ => None,
+    };
     // An unknown part shows the routes, but with 404, so that a mistyped link is noticed.
     let known = PARTS.iter().any(|(name, _)| *name == part);
     let program = visit.parts.program.load_full();
@@ -64,6 +77,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
             }
         }
         (failed_reload(visit, &board.pack))
+        (recorded::notice(visit, &board.pack))
         nav.tabs aria-label="Parts of the pack" {
             @for (name, title) in PARTS {
                 a href={ "/pack" @if !name.is_empty() { "?show=" (name) } } aria-current=[(name == part || (!known && name.is_empty())).then_some("true")] { (title) }
@@ -83,6 +97,7 @@ pub(super) async fn look(visit: &PageContext<'_>, rest: &[&str]) -> AdminRespons
             "files" => (files(visit, board.shown.as_deref())),
             "changes" => (changes(board.shown.as_deref(), board.before.as_deref())),
             "reload" => (reload(visit, &board.pack)),
+            "recorded" => (recorded::list(visit, &board.pack, recorded.as_ref())),
             _ => {
                 (search(visit, "", "Operation", "/things"))
                 @for side in &report(program.pack()).sides { (routes(visit, side)) }

@@ -7,7 +7,9 @@ use reqwest::{Client, Method, Response, StatusCode};
 use serde_json::{Value, json};
 use std::sync::Arc;
 use std::time::Duration;
-use switchback::admin::{AdminParts, Board, PackStatus, RequestsView, SessionPolicy, Status};
+use switchback::admin::{
+    AdminParts, Board, PackStatus, ReloadRequest, ReloadRequests, RequestsView, SessionPolicy, Status,
+};
 use switchback::app::{Admin, builtin};
 use switchback::playground::{PlaygroundSession, ServedPack as Tried};
 use switchback_compiler::mapping;
@@ -25,7 +27,7 @@ use switchback_gateway::store::{MissingStore, Store};
 use switchback_gateway::telemetry::metrics;
 use switchback_gateway::token::{OAuth, RefreshSettings, Registry, TokenEndpoint, Tokens};
 use switchback_sandbox::{Options, Sandbox};
-use tokio::sync::Notify;
+use tokio::sync::{Mutex, mpsc};
 
 const TOKEN: &str = "admin-token-of-the-test";
 const READ_TOKEN: &str = "read-token-of-the-test";
@@ -35,7 +37,7 @@ struct Port {
     base: String,
     http: Client,
     sandbox: Sandbox,
-    reload: Arc<Notify>,
+    requested: Mutex<mpsc::Receiver<ReloadRequest>>,
     drain: Drain,
     _folder: tempfile::TempDir,
 }
@@ -76,7 +78,7 @@ impl Port {
         let tokens = Tokens::open(store.clone(), Some(endpoint.clone()), RefreshSettings::default())
             .await
             .expect("tokens open");
-        let reload = Arc::new(Notify::new());
+        let (reload, requested) = ReloadRequests::new();
         let parts = AdminParts {
             metrics: metrics::install(),
             archive: Archive::new(store.clone()),
@@ -95,7 +97,7 @@ impl Port {
             tokens,
             board: board(),
             drain: Drain::new(),
-            reload: Arc::clone(&reload),
+            reload,
             program: Arc::new(ArcSwap::from_pointee(program())),
             tap: Tap::default(),
             requests: RequestsView::new(RecentRequests::default()),
@@ -119,7 +121,7 @@ impl Port {
             drain.clone(),
         ));
         let http = crate::support::http::client();
-        Port { base, http, sandbox, reload, drain, _folder: folder }
+        Port { base, http, sandbox, requested: Mutex::new(requested), drain, _folder: folder }
     }
 
     async fn get(&self, path: &str) -> Response {
@@ -154,6 +156,7 @@ fn board() -> Board {
             loaded_at: "2026-01-01T00:00:00Z".to_owned(),
             generation: 1,
             last_reload: None,
+            restored: None,
         },
         shown: None,
         before: None,
@@ -263,7 +266,7 @@ async fn nobody_reads_or_changes_without_the_token() {
     assert_eq!(rebound.send().await.unwrap().status(), StatusCode::FORBIDDEN);
     let (status, _) = port.post("/api/reload", &json!({})).await;
     assert_eq!(status, StatusCode::ACCEPTED);
-    port.reload.notified().await;
+    port.reload_requested().await;
 }
 
 #[tokio::test]
@@ -369,6 +372,12 @@ impl Browser<'_> {
 }
 
 impl Port {
+    /// Waits until a reload is requested.
+    async fn reload_requested(&self) {
+        let request = self.requested.lock().await.recv().await;
+        assert!(matches!(request, Some(ReloadRequest::Reload { .. })), "{request:?}");
+    }
+
     fn stranger(&self) -> Browser<'_> {
         Browser { port: self, cookie: String::new() }
     }
@@ -433,7 +442,7 @@ async fn a_form_is_taken_from_its_own_page_its_own_session_and_who_may() {
     }
     let answer = operator.send("/reload", &[("form_token", &token)]).await;
     assert_eq!(answer.status(), StatusCode::SEE_OTHER);
-    port.reload.notified().await;
+    port.reload_requested().await;
 }
 
 #[tokio::test]
@@ -455,5 +464,5 @@ async fn what_was_typed_outlives_a_session_and_is_sent_by_hand() {
     let browser = Browser { port: &port, cookie };
     let sent = browser.send("/reload", &[("reason", written), ("form_token", &form_token(&page))]).await;
     assert_eq!(sent.status(), StatusCode::SEE_OTHER);
-    port.reload.notified().await;
+    port.reload_requested().await;
 }

@@ -89,9 +89,24 @@ async fn entries(gateway: &Running, wanted: &[(&str, &str)]) -> Vec<Value> {
     found
 }
 
+/// Adds a remark to a mapping file. Returns the id of the recorded pack without it.
+async fn other_pack(dual: &Dual, gateway: &Running) -> String {
+    let file = dual.folder.path().join("pack/agents.map.yaml");
+    let text = std::fs::read_to_string(&file).expect("the pack was copied");
+    std::fs::write(&file, format!("# A remark.\n{text}")).expect("it is written");
+    let mut id = String::new();
+    eventually("both packs are recorded", async || {
+        let (_, list) = gateway.admin("GET /api/packs", &Value::Null).await;
+        id = list["packs"][1]["id"].as_str().unwrap_or_default().to_owned();
+        !id.is_empty()
+    })
+    .await;
+    id
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
-    let (service, _dual, gateway) = world().await;
+    let (service, dual, gateway) = world().await;
     let mut done = BTreeSet::from(["/api/playground", "/api/playground/what-if"]);
     let window = json!({
         "operations": [OPERATION], "clients": ["manager"], "from": "2998-12-31", "until": "2999-01-01", "reason": "it ends",
@@ -126,6 +141,9 @@ async fn every_call_of_the_api_that_changes_something_leaves_an_entry() {
     let id = call(&gateway, "POST /api/brownouts", &window).await["id"].as_str().expect("an id").to_owned();
     call(&gateway, &format!("POST /api/brownouts/{id}/remove"), &json!({})).await;
     done.extend(["/api/brownouts", "/api/brownouts/{id}/remove"]);
+    let id = other_pack(&dual, &gateway).await;
+    call(&gateway, &format!("POST /api/packs/{id}/restore"), &json!({})).await;
+    done.insert("/api/packs/{id}/restore");
     // A capture continues until it is ended.
     let ((), _) = tokio::join!(
         async {
@@ -268,6 +286,18 @@ async fn every_form_of_the_studio_that_changes_something_leaves_an_entry() {
     let client = send(&gateway, "GET /clients/manager", &with_link, "").await.text();
     assert!(client.contains("connect-url"), "{link}: {client}");
     done.insert("/clients/{name}/connect");
+    let id = other_pack(&dual, &gateway).await;
+    // The form names the pack that it was rendered for.
+    eventually("the pack is restored", async || {
+        let page =
+            send(&gateway, "GET /pack?show=recorded", &format!("cookie: {cookie}\r\n"), "").await.text();
+        let Some((_, rest)) = page.split_once("name=\"seen\" value=\"") else { return false };
+        let seen = rest.split('"').next().unwrap_or_default().replace(' ', "+").replace(':', "%3A");
+        let body = format!("form_token={token}&seen={seen}&id={id}");
+        send(&gateway, "POST /pack/restore", &fields, &body).await.status == 303
+    })
+    .await;
+    done.insert("/pack/restore");
     assert_eq!(
         done,
         FORMS.iter().map(|(pattern, _)| *pattern).collect(),
@@ -310,7 +340,7 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 34] = [
+const READING: [&str; 35] = [
     "archive-status",
     "brownout-list",
     "check",
@@ -332,6 +362,7 @@ const READING: [&str; 34] = [
     "new",
     "notices-test",
     "pack-export",
+    "pack-list",
     "phase-list",
     "phase-transitions",
     "replay",
@@ -366,6 +397,7 @@ async fn every_verb_that_changes_something_leaves_an_entry() {
         .await;
     let id = added["id"].as_str().expect("an id");
     done.insert("brownout-add".to_owned());
+    let pack = other_pack(&dual, &gateway).await;
     wanted.push(("brownout set", "Edsger (command line)"));
     for (verb, words, kind) in [
         ("brownout-remove", vec!["brownout", "remove", id], "brownout removed"),
@@ -377,6 +409,7 @@ async fn every_verb_that_changes_something_leaves_an_entry() {
         ("client-retry", vec!["client", "retry", "manager"], "refresh requested"),
         ("client-revoke", vec!["client", "revoke", "gamma", "--yes"], "client revoked"),
         ("client-restore", vec!["client", "restore", "gamma"], "client restored"),
+        ("pack-restore", vec!["pack", "restore", &pack, "--yes"], "pack restored"),
         ("events-retry", vec!["events", "retry"], "events retried"),
         ("events-drop", vec!["events", "drop", "--all-dead"], "events dropped"),
         ("archive-fill", vec!["archive", "fill", "administrator", "--rate", "1000"], "archive filled"),

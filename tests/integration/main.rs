@@ -64,6 +64,7 @@ mod oauth_peer;
 mod operator_settings;
 mod outcomes;
 mod pack;
+mod pack_restore;
 mod pack_tools;
 mod paging;
 mod pair_lists;
