@@ -2,7 +2,7 @@
 //! script reads the values under the pointer from `data-chart`.
 
 use super::traffic::{ChartLine, ChartSpan, SlotCounter, errors_of, requests_of};
-use super::words::{duration, moment, rate};
+use super::words::{count_noun, duration, moment, rate};
 use maud::{Markup, html};
 use serde_json::json;
 use std::fmt::Write as _;
@@ -18,6 +18,14 @@ pub(crate) struct Series {
     pub(crate) values: Vec<Option<f64>>,
 }
 
+/// A change in the time of a chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct ChartMark {
+    /// Unix time in milliseconds.
+    pub(crate) at_ms: i64,
+    pub(crate) text: String,
+}
+
 /// A line chart over time.
 pub(crate) struct Chart<'c> {
     pub(crate) id: &'c str,
@@ -30,6 +38,8 @@ pub(crate) struct Chart<'c> {
     pub(crate) threshold: Option<(f64, &'static str)>,
     /// Formats a value of the axis.
     pub(crate) axis: fn(f64) -> String,
+    /// Changes in the time of the chart.
+    pub(crate) marks: Vec<ChartMark>,
 }
 
 impl Series {
@@ -59,6 +69,7 @@ pub(crate) fn traffic<P: SlotCounter>(line: &ChartLine<P>, span: ChartSpan) -> C
         ],
         threshold: None,
         axis: |value| format!("{}/s", rate(value)),
+        marks: Vec::new(),
     }
 }
 
@@ -81,6 +92,7 @@ pub(crate) fn latency<P: SlotCounter>(line: &ChartLine<P>, label: String) -> Cha
         ],
         threshold: None,
         axis: |value| duration(value / 1e3),
+        marks: Vec::new(),
     }
 }
 
@@ -110,7 +122,7 @@ impl Chart<'_> {
                     @if let Some((_, name)) = self.threshold { li { (sign("threshold")) (name) } }
                     li.top { "up to " ((self.axis)(top)) }
                 }
-                svg.chart id=(self.id) role="img" aria-label=(self.label) tabindex="0" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) }
+                svg.chart id=(self.id) role="img" aria-label=(self.text()) tabindex="0" viewBox={ "0 0 " (WIDTH) " " (HEIGHT) }
                     preserveAspectRatio="none" height=(HEIGHT) data-chart=(data) {
                     line.axis x1="0" x2=(WIDTH) y1=(HEIGHT) y2=(HEIGHT) {}
                     line.axis x1="0" x2=(WIDTH) y1=(y(top / 2.0)) y2=(y(top / 2.0)) {}
@@ -120,6 +132,10 @@ impl Chart<'_> {
                         path.(series.class) d=(line(&series.values, &y)) {}
                     }
                     @if let Some((at, _)) = self.threshold { line.threshold x1="0" x2=(WIDTH) y1=(y(at)) y2=(y(at)) {} }
+                    @for mark in &self.marks {
+                        @let x = short(self.place(mark.at_ms));
+                        line.mark x1=(x) x2=(x) y1="0" y2=(HEIGHT) { title { (mark.text) } }
+                    }
                     line.cursor x1="0" x2="0" y1="0" y2=(HEIGHT) {}
                 }
                 @if let (Some(first), Some(last)) = (first, last) {
@@ -129,6 +145,23 @@ impl Chart<'_> {
                 }
             }
         }
+    }
+}
+
+impl Chart<'_> {
+    /// Returns the text alternative, with the number of marks; the page lists them.
+    fn text(&self) -> String {
+        match self.marks.len() {
+            0 => self.label.clone(),
+            marks => format!("{}, with {}", self.label, count_noun(marks as u64, "mark")),
+        }
+    }
+
+    /// Returns the place of a moment on the axis.
+    fn place(&self, at_ms: i64) -> f64 {
+        let (Some(first), Some(last)) = (self.times.first(), self.times.last()) else { return 0.0 };
+        // The newest slot begins at the end of the axis.
+        ((at_ms - first) as f64 / (last - first).max(1) as f64).clamp(0.0, 1.0) * WIDTH
     }
 }
 
@@ -283,9 +316,31 @@ mod tests {
             }],
             threshold: None,
             axis: |value| value.to_string(),
+            marks: Vec::new(),
         };
         let html = chart.draw().into_string();
         assert!(html.contains("&quot;values&quot;:[1.0,null]") && !html.contains("<script>"), "{html}");
+    }
+
+    #[test]
+    fn a_mark_is_at_its_time_and_in_the_text() {
+        let mark = |at_ms| ChartMark { at_ms, text: "reload <p>".to_owned() };
+        let chart = Chart {
+            id: "c",
+            label: "Requests".to_owned(),
+            times: vec![0, 1_000, 2_000],
+            series: Vec::new(),
+            threshold: None,
+            axis: |value| value.to_string(),
+            marks: vec![mark(500), mark(9_000)],
+        };
+        let html = chart.draw().into_string();
+        assert!(html.contains("aria-label=\"Requests, with 2 marks\""), "{html}");
+        assert!(
+            html.contains("<line class=\"mark\" x1=\"150\" x2=\"150\"") && html.contains("x1=\"600\""),
+            "{html}"
+        );
+        assert!(html.contains("<title>reload &lt;p&gt;</title>"), "{html}");
     }
 
     #[test]

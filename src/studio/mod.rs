@@ -23,6 +23,7 @@ mod fields;
 mod history;
 mod kept;
 mod layout;
+mod marks;
 mod operations;
 mod overview;
 mod pack;

@@ -6,6 +6,7 @@ use super::attention;
 use super::charts::{self, Series, bar};
 use super::fields::percent_encode;
 use super::layout::{Page, Tab};
+use super::marks;
 use super::operations::address;
 use super::replicas::ReplicaPresence;
 use super::traffic::{ChartSpan, Point, errors_of, requests_of};
@@ -23,6 +24,7 @@ pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
     let span = ChartSpan::from_word(visit.query.get("span"));
     let phases = visit.parts.phases.list();
     let waiting = attention::gather(visit).await;
+    let charts = charts(visit, span, &phases).await;
     let body = html! {
         div.page-head {
             h1 { "Overview" }
@@ -46,7 +48,7 @@ pub(super) async fn page(visit: &PageContext<'_>) -> AdminResponse {
                 p { a #after-sunset-link href="/clients?show=after-sunset" { "Losses after the sunset" } }
             }
             (replicas(visit))
-            (charts(visit, span, &phases))
+            (charts)
         }
     };
     visit.page(Page::live(Tab::Overview, "Overview", body))
@@ -155,13 +157,14 @@ fn split(text: &str) -> (String, String) {
     (number.to_owned(), unit.to_owned())
 }
 
-fn charts(visit: &PageContext<'_>, span: ChartSpan, phases: &[PhaseInfo]) -> Markup {
+async fn charts(visit: &PageContext<'_>, span: ChartSpan, phases: &[PhaseInfo]) -> Markup {
     let line = visit.studio.traffic.all(span);
     let words = span.words();
-    let traffic = charts::traffic(&line, span);
+    let mut traffic = charts::traffic(&line, span);
     let mut latency = charts::latency(&line, format!("Latency and what Switchback adds to it over {words}"));
     let added = line.values(|point| Some(point.added_seconds()? * 1e3));
     latency.series.push(Series::new("added, mean", "ms", "s-third", false, added));
+    let marks = marks::mark(visit, &mut [&mut traffic, &mut latency], span, None).await;
     let outcomes = visit.studio.traffic.total(span).outcomes;
     let all = requests_of(&outcomes);
     let mut busiest: Vec<(&PhaseInfo, u64, u64)> = phases
@@ -177,6 +180,7 @@ fn charts(visit: &PageContext<'_>, span: ChartSpan, phases: &[PhaseInfo]) -> Mar
     html! {
         section.panel.w6 aria-labelledby="traffic-title" { header { h2 #traffic-title { "Traffic" } } (traffic.draw()) }
         section.panel.w6 aria-labelledby="latency-title" { header { h2 #latency-title { "Latency" } } (latency.draw()) }
+        section.panel.w12 aria-labelledby="marks-title" { header { h2 #marks-title { "Changes in " (words) } } (marks) }
         section.panel.w4 #outcomes aria-labelledby="outcomes-title" {
             header { h2 #outcomes-title { "How requests ended" } span.soft { (words) } }
             table {

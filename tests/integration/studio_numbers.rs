@@ -82,6 +82,17 @@ async fn every_page_says_the_same_of_the_same_calls() {
         assert_eq!(list[3..5], [requests.to_string(), failed.to_string()], "{operation}: {list:?}");
         assert_eq!(list[7], "1", "one client has called {operation}: {list:?}");
     }
+    // The brownout is marked in the charts, of its operation and of all.
+    for (path, requests) in [
+        ("/", "/requests?minutes=60\""),
+        ("/operations/v2/GET%20%2Fagents?span=day", "/requests?minutes=1440&amp;operation=GET%20%2Fagents"),
+    ] {
+        let marked = page(&gateway, path).await;
+        assert!(section(&marked, "marks").contains("brownout begins, v2: GET /agents"), "{path}: {marked}");
+        assert!(marked.contains("<line class=\"mark\"") && marked.contains(requests), "{path}: {marked}");
+    }
+    let other = page(&gateway, "/operations/v2/GET%20%2Fcontacts").await;
+    assert!(section(&other, "marks").contains("No transition, reload or brownout"), "{other}");
     // A call that the pack refuses and the old service answers is not translated traffic.
     for (row, share) in [("progress-translated", "91.7 %"), ("progress-forwarded", "8.33 %")] {
         assert_eq!(cells(&overview, row)[2], share, "{row}");

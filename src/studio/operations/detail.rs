@@ -8,6 +8,7 @@ use crate::studio::differences::further;
 use crate::studio::editor;
 use crate::studio::fields::percent_encode;
 use crate::studio::layout::{Page, Tab, unread};
+use crate::studio::marks;
 use crate::studio::traffic::{ChartLine, ChartSpan, OperationPoint};
 use crate::studio::words::{
     Tone, badge, count, count_noun, moment, moment_text, operation, percent, phase, span,
@@ -41,6 +42,7 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
                 Some((direction.serves, route))
             },
         );
+    let charts = charts(visit, info).await;
     let body = html! {
         div.page-head {
             p.crumbs { a href="/operations" { "Operations" } " / " (info.side) }
@@ -50,7 +52,7 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
         (visit.staleness(&summaries))
         (done(visit, info, &moved))
         div.grid {
-            (charts(visit, info))
+            (charts)
             section.panel.w8 #evidence aria-labelledby="evidence-title" {
                 header { h2 #evidence-title { "Evidence" } span.soft { "of this period in its phase, under this pack" } }
                 @if summaries.value.is_none() || gates.value.is_none() { (unread()) } @else { (evidence(report.as_ref(), visit.now_ms)) (gate_table(gate, summary)) }
@@ -132,15 +134,15 @@ pub(super) fn as_fields(shown: &str) -> Option<(&str, &str)> {
     PHASES.contains(&shown).then_some((shown, ""))
 }
 
-pub(super) fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
+async fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
     let span = ChartSpan::from_word(visit.query.get("span"));
     let line = visit.studio.traffic.operation(&info.side, &info.operation, span);
-    let traffic = charts::traffic(&line, span);
-    let latency = charts::latency(&line, format!("Latency over {}", span.words()));
+    let mut traffic = charts::traffic(&line, span);
+    let mut latency = charts::latency(&line, format!("Latency over {}", span.words()));
     let threshold = visit.parts.phases.threshold(&info.side, &info.operation);
     let (differing, bounds) = shares(&line, threshold);
     let is_compared = differing.iter().any(Option::is_some);
-    let differences = Chart {
+    let mut differences = Chart {
         id: "chart-differences",
         label: format!(
             "Share of compared answers that differ or did not repeat, summed over {}, with its upper bound",
@@ -153,7 +155,10 @@ pub(super) fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
         ],
         threshold: Some((threshold.mismatch_max * 100.0, "threshold")),
         axis: |value| percent(value / 100.0),
+        marks: Vec::new(),
     };
+    let of = Some((info.side.as_str(), info.operation.as_str()));
+    let marks = marks::mark(visit, &mut [&mut traffic, &mut latency, &mut differences], span, of).await;
     html! {
         section.panel.w4 aria-labelledby="traffic-title" { header { h2 #traffic-title { "Traffic" } (span_links(visit, span)) } (traffic.draw()) }
         section.panel.w4 aria-labelledby="latency-title" { header { h2 #latency-title { "Latency" } } (latency.draw()) }
@@ -161,6 +166,7 @@ pub(super) fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
             header { h2 #differences-title { "Differences" } }
             @if is_compared { (differences.draw()) } @else { p.soft { "No comparisons in " (span.words()) "." } }
         }
+        section.panel.w12 aria-labelledby="marks-title" { header { h2 #marks-title { "Changes in " (span.words()) } } (marks) }
     }
 }
 
