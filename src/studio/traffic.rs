@@ -311,13 +311,18 @@ impl Traffic {
 
     /// Returns the requests and errors of an operation in the last hour, over all replicas.
     pub(crate) fn of_the_hour(&self, side: &str, operation: &str) -> (u64, u64) {
+        let sum = self.total_of(side, operation, ChartSpan::Hour);
+        (requests_of(&sum.outcomes), errors_of(&sum.outcomes))
+    }
+
+    /// Returns the totals of an operation in a span up to now, over all replicas.
+    pub(crate) fn total_of(&self, side: &str, operation: &str, span: ChartSpan) -> OperationPoint {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let key = (side.to_owned(), operation.to_owned());
         let found = state.replicas().filter_map(|rings| rings.operations.get(&key));
-        let points = found.flat_map(|operation| operation.hour.until(now_ms));
-        points.fold((0, 0), |(requests, errors), point| {
-            (requests + requests_of(&point.outcomes), errors + errors_of(&point.outcomes))
-        })
+        let mut sum = OperationPoint::default();
+        found.flat_map(|operation| operation.slots(span).until(now_ms)).for_each(|point| sum.add(point));
+        sum
     }
 
     /// Returns the outcomes of a side's calls in the last hour, over all replicas: of these

@@ -80,7 +80,13 @@ async fn every_page_says_the_same_of_the_same_calls() {
         assert_eq!(row[1..], [requests.to_string(), failed.to_string(), share.to_owned()], "{operation}");
         let list = cells(&page(&gateway, "/operations").await, &format!("operation-v2-{operation}"));
         assert_eq!(list[3..5], [requests.to_string(), failed.to_string()], "{operation}: {list:?}");
-        assert_eq!(list[7], "1", "one client has called {operation}: {list:?}");
+        assert!(list[5..7].iter().all(|latency| latency.ends_with("s")), "{operation}: {list:?}");
+        assert_eq!(list[9], "1", "one client has called {operation}: {list:?}");
+        let day = cells(
+            &page(&gateway, "/operations?span=day&sort=p99").await,
+            &format!("operation-v2-{operation}"),
+        );
+        assert_eq!(day[3..7], list[3..7], "the day has no other requests than the hour: {day:?}");
     }
     // The brownout is marked in the charts, of its operation and of all.
     for (path, requests) in [

@@ -101,7 +101,7 @@ async fn pages_of_the_pack_and_of_operations_state_what_the_report_states() {
             ];
             assert_eq!(row, expected);
             let row = cells(&all, &format!("operation-{name}-{}", encoded(operation)));
-            assert_eq!(row[8], verdict, "{operation}");
+            assert_eq!(row[10], verdict, "{operation}");
 
             let detail = page(&gateway, &address("operations", name, operation)).await;
             let losses = markup(&detail, "losses");
@@ -314,7 +314,7 @@ async fn evidence_is_judged_by_the_thresholds_of_the_gate_and_by_fixed_ones_wher
         }
         let list = page_with(&gateway, "/operations", "66.7 %").await;
         let row = cells(&list, &format!("operation-v2-{}", encoded(operation)));
-        assert_eq!(row[5..7], ["66.7 %", "98.3 %"], "{operation}");
+        assert_eq!(row[7..9], ["66.7 %", "98.3 %"], "{operation}");
         let list = page_with(&gateway, "/differences", operation.trim_start_matches("GET ")).await;
         let row = cells(&list, &format!("difference-v2-{operation}"));
         assert_eq!(row[1..5], ["shadow", "3", "2", "98.3 %"], "{operation}");
