@@ -254,11 +254,20 @@ fn editor(
         div.bench-editor {
             section.panel aria-labelledby="examples-title" {
                 h2 #examples-title { "Examples of the pack" }
+                @let find = visit.query.get("find").to_lowercase();
+                @let fits = |one: &ExampleRequest| [&one.operation, &one.target, &one.end].iter().any(|text| text.to_lowercase().contains(&find));
+                form.row method="get" action="/playground" role="search" {
+                    label.grow { span.visually-hidden { "Search examples" }
+                        input type="search" name="find" value=(visit.query.get("find")) placeholder="Operation, path or status";
+                    }
+                    button type="submit" { "Search" }
+                }
                 form.row method="get" action="/playground" {
+                    @if !find.is_empty() { input type="hidden" name="find" value=(visit.query.get("find")); }
                     label { span.visually-hidden { "Example" }
                         select name="example" data-submit {
                             option value="" { "Take an example …" }
-                            @for (at, one) in examples.iter().enumerate() {
+                            @for (at, one) in examples.iter().enumerate().filter(|(_, one)| fits(one)) {
                                 option value=(at) selected[one.method == draft.method && one.target == draft.target] {
                                     (one.side) " " (one.operation) " → " (one.end) " (" (one.target) ")"
                                 }

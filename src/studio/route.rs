@@ -69,9 +69,12 @@ pub(super) fn losses(pack: &Pack, serves: SideId, route: &Route) -> Markup {
             h3 { "Refused" }
             ul.plain { @for reason in refusals { li { "“" (pack.reason_text(reason).unwrap_or_default()) "”" } } }
         }
-        @if !lost.is_empty() {
-            h3 { "Fields that do not survive" }
-            ul.plain { @for loss in lost { li { (LossReport::new(pack, loss).sentence()) (place(&loss.origin)) } } }
+        @for side in &pack.sides {
+            @let of_side: Vec<&Loss> = lost.iter().copied().filter(|loss| loss.side == side.name).collect();
+            @if !of_side.is_empty() {
+                h3 { "Fields of " (side.name) " that do not reach the other side" }
+                ul.plain { @for loss in of_side { li { (LossReport::new(pack, loss).sentence()) (place(&loss.origin)) } } }
+            }
         }
         @if !gaps.is_empty() {
             h3 { "Fields without a source" }

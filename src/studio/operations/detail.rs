@@ -68,11 +68,11 @@ pub(super) async fn detail(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
             }
             @if let Some((serves, route)) = found {
                 section.panel.w8 #route data-keep aria-labelledby="route-title" {
-                    header { h2 #route-title { "Phase" } span.soft { (route.origin.file) ":" (route.origin.line) } }
+                    header { h2 #route-title { "Route" } span.soft { (route.origin.file) ":" (route.origin.line) } }
                     (route::diagram(pack, serves, route, visit.parts.workbench.upstream(&pack.sides[serves].name).is_some()))
                 }
                 section.panel.w4 #losses data-keep aria-labelledby="losses-title" {
-                    header { h2 #losses-title { "What is lost" } }
+                    header { h2 #losses-title { "Losses" } }
                     (route::losses(pack, serves, route))
                 }
             }
