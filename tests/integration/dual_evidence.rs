@@ -225,7 +225,7 @@ async fn a_slow_new_version_is_timed_and_not_promoted_where_a_latency_is_demande
     let (median, bound) =
         (&found["latency"][0], |side: &str, name: &str| found["latency"][0][side][name].as_f64());
     assert_eq!(median["name"], "p50", "{found}");
-    assert!(bound("candidate", "lower_ms") >= Some(490.0), "{found}");
+    assert!(bound("candidate", "lower_ms") >= Some(450.0), "{found}");
     // The old version has no delay; how fast it is depends on the machine.
     let reference = bound("reference", "upper_ms");
     assert!(reference.is_some() && reference < bound("candidate", "lower_ms"), "{found}");
