@@ -397,8 +397,9 @@ impl Phases {
     ///
     /// # Errors
     ///
-    /// As with [`Phases::set`]; and if more clients would receive translated responses, too many of
-    /// which differ, unless the change is forced with a reason.
+    /// No front serves the operation, the phase needs a service that is not configured, the operation
+    /// has changed since [`PhaseChange::seen`], or the store fails. Also if more clients would receive
+    /// translated responses, too many of which differ, unless the change is forced with a reason.
     pub async fn set_by_word(
         &self,
         side: Option<&str>,
