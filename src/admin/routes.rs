@@ -352,7 +352,7 @@ pub const ROUTES: &[AdminRoute] = &[
     .history("rollout started"),
     post(
         "/api/rollouts/pause",
-        "Pauses a rollout: it can still be rolled back.",
+        "Pauses a rollout: it does not advance.",
         (200, "Rollout"),
         run!(c => rollouts::change(c.parts, c.by, "pause", c.request).await),
     )

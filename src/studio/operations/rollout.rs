@@ -30,7 +30,7 @@ pub(super) fn action<'f>(what: &str, form: &'f FormFields) -> Option<RolloutActi
 pub(super) fn outcome(what: &str) -> Option<&'static str> {
     Some(match what {
         "start" => "The rollout was started.",
-        "pause" => "The rollout is paused. It can still be rolled back.",
+        "pause" => "The rollout is paused: it does not advance.",
         "resume" => "The rollout was resumed.",
         "promote" => "The rollout was promoted.",
         "abort" => "The rollout was aborted.",
@@ -75,7 +75,7 @@ fn progress(visit: &PageContext<'_>, rollout: &RolloutView) -> Markup {
             p { "The next step waits for:" }
             ul { @for wait in &rollout.waits { li { (wait_text(wait)) } } }
         } @else if rollout.state == RolloutState::Running {
-            p.soft { "The next step follows within seconds." }
+            p.soft { "It changes at the next check, within seconds." }
         }
     }
 }
@@ -161,7 +161,7 @@ pub(super) async fn review(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
             h2 { "Effects" }
             ul {
                 @for line in consequences(info, first, clients.rows()) { li { (line) } }
-                li { "It advances by itself, as the evidence allows. If too many answers differ, it is rolled back and aborted." }
+                li { "Where the gate is open for the operation, it advances as the evidence allows, and is rolled back and aborted if too many answers differ. Where the gate is closed, and for writes, an operator promotes each step." }
             }
             form.stack method="post" action={ (here) "/start" } {
                 (visit.form_token())
