@@ -8,7 +8,12 @@ use crate::support::python;
 use crate::support::raw::{Act, Seen, Upstream, answer};
 use crate::support::tls;
 use serde_json::{Value, json};
+use std::time::Duration;
 use switchback_gateway::clock::Clock;
+use switchback_gateway::notices::{
+    NoticeEndpoint, NoticeForm, NoticeKind, NoticeReceiver, NoticeSender, NoticeSettings, NoticeWatch,
+};
+use switchback_gateway::retire::{NewBrownout, Retirement, RetirementRules, SideOperations};
 use switchback_gateway::secret::Secret;
 use switchback_gateway::signature::{Signature, SignatureForm};
 use switchback_sandbox::{Options, Sandbox};
@@ -87,7 +92,7 @@ fn headers(seen: &Seen) -> http::HeaderMap {
 fn verify(seen: &[Seen]) {
     let secret = Secret::from(SECRET);
     let signature = Signature::new(SignatureForm::StandardWebhooks, &[secret]).expect("a secret");
-    let tolerance = std::time::Duration::from_secs(300);
+    let tolerance = Duration::from_secs(300);
     for one in seen {
         let id = signature.check(&headers(one), &one.body, Clock::machine().unix_ms(), tolerance);
         assert!(id.is_ok_and(|id| id.is_some_and(|id| id.starts_with("msg_"))), "{}", one.head);
@@ -249,6 +254,65 @@ async fn two_gateways_on_one_store_send_a_notice_of_the_command_line_once() {
     let expected = ["brownout.began", "brownout.ended", "brownout.began", "brownout.ended"];
     assert_eq!(types(&operations), expected);
     eventually("all deliveries are recorded", async || deliveries(&gateways[0]).await.len() == 4).await;
+}
+
+/// A watch on the store of `dual`, as each gateway has one, with its brownouts and its sender.
+async fn watch(dual: &Dual, operations: &Upstream) -> (NoticeWatch, Retirement, NoticeSender) {
+    let store = dual.opened_store().await;
+    let receiver = NoticeReceiver {
+        name: "operations".to_owned(),
+        url: Secret::from(format!("http://{}/", operations.address)),
+        form: NoticeForm::Json,
+        sign: None,
+        kinds: NoticeKind::ALL.to_vec(),
+    };
+    let settings = NoticeSettings {
+        queue: 100,
+        attempts: 1,
+        retry_first: Duration::ZERO,
+        retry_max: Duration::ZERO,
+        timeout: Duration::from_secs(30),
+    };
+    let endpoint = NoticeEndpoint::new(receiver, settings).expect("a receiver");
+    let sender = NoticeSender::new(store.clone(), vec![endpoint], settings);
+    let retirement = Retirement::new(store.clone());
+    let served = vec![SideOperations { side: "v2".to_owned(), operations: vec!["GET /chats".to_owned()] }];
+    retirement.serve(RetirementRules { served, ..RetirementRules::default() });
+    let watch = NoticeWatch::new(store, retirement.clone(), sender.clone()).await.expect("the store");
+    (watch, retirement, sender)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_two_gateways_that_look_at_once_one_sends_each_notice() {
+    for store in std::iter::once(None).chain(postgres::database().map(Some)) {
+        let (mut dual, operations) = (Dual::new(), accepting().await);
+        dual.store = store.unwrap_or(dual.store);
+        dual.created_store().await;
+        let (mut one, mut other) = (watch(&dual, &operations).await, watch(&dual, &operations).await);
+        let now_ms = Clock::machine().unix_ms();
+        let window = NewBrownout {
+            everything: true,
+            from_ms: now_ms,
+            until_ms: now_ms + 3_600_000,
+            ..NewBrownout::default()
+        };
+        let added = one.1.add(window).await.expect("it is added");
+        let certificates = ["a", "b", "c", "d", "e"].map(|name| (name, now_ms));
+        for _ in 0..2 {
+            other.1.sync().await.expect("the store answers");
+            let (first, second) = tokio::join!(one.0.look(&certificates), other.0.look(&certificates));
+            first.and(second).expect("the store answers");
+            one.1.remove(&added.id).await.ok();
+        }
+        for (.., sender) in [one, other] {
+            sender.drain(Duration::from_secs(30)).await;
+        }
+        let mut sent = types(&operations);
+        sent.sort();
+        let expires = "certificate.expires";
+        let expected = ["brownout.began", "brownout.ended", expires, expires, expires, expires, expires];
+        assert_eq!(sent, expected, "{}", dual.store);
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

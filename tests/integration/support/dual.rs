@@ -101,8 +101,17 @@ impl Dual {
 
     /// Opens the store in addition to the gateway, as the command line does.
     pub async fn opened_store(&self) -> Store {
+        self.store(MissingStore::Refuse).await
+    }
+
+    /// Creates the store before any gateway.
+    pub async fn created_store(&self) -> Store {
+        self.store(MissingStore::Create).await
+    }
+
+    async fn store(&self, missing: MissingStore) -> Store {
         let keys = KeyRing::parse(std::slice::from_ref(&self.key)).expect("a key");
-        Store::open(&self.store, keys, Clock::machine(), MissingStore::Refuse).await.expect("the store opens")
+        Store::open(&self.store, keys, Clock::machine(), missing).await.expect("the store opens")
     }
 
     /// Starts a gateway from the configuration and waits until it serves.
