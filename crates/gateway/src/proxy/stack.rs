@@ -10,9 +10,9 @@ use super::dual::Dual;
 use super::dual::phase::Phased;
 use super::forwarding::Forwarding;
 use super::headers::Pseudonym;
-use super::layers::announce::Announce;
 use super::layers::authenticate::Authenticate;
 use super::layers::form_token::FormToken;
+use super::layers::front_fields::FrontFields;
 use super::layers::limit::LimitLayer;
 use super::layers::middleware::layer;
 use super::layers::record::RecordLayer;
@@ -147,7 +147,7 @@ where
         // status that the client received.
         .layer(layer(ReportLayer::new(parts.migration.usage.clone(), parts.recording.recent.clone())))
         // Above rescue, so that error responses include the announcements of their front.
-        .layer(layer(Announce))
+        .layer(layer(FrontFields))
         // Layers below return errors; this one converts them, so layers above see only responses.
         .layer(layer_fn(Rescue::new))
         .service(inner)

@@ -2,11 +2,11 @@
 //! and its context. It depends neither on its neighbours nor on how a response is produced.
 
 mod access_log;
-pub(crate) mod announce;
 pub(crate) mod authenticate;
 mod count;
 mod ending;
 pub(crate) mod form_token;
+pub(crate) mod front_fields;
 pub(crate) mod limit;
 pub(crate) mod middleware;
 pub(crate) mod record;

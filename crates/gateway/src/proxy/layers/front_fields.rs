@@ -11,9 +11,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Announce;
+pub(crate) struct FrontFields;
 
-impl Middleware<Request> for Announce {
+impl Middleware<Request> for FrontFields {
     type Inward = Request;
     /// The front is known only after `route`, further in, has run.
     type Kept = Arc<RequestContext>;
