@@ -134,6 +134,7 @@ impl Gateway {
             unknown: setup.unknown,
             beside: None,
             announcements: Vec::new(),
+            cors: None,
             phases: Arc::new(OperationTable::new(
                 "old",
                 "",

@@ -2,6 +2,7 @@
 //! settings keep their connections.
 
 use super::BuildError;
+use crate::proxy::cors::{Cors, CorsSettings};
 use crate::proxy::limits::{Limits, UpstreamLimits};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::program::{Front, Program, ServedEvents, ShadowUpstreams, UnknownClientPolicy};
@@ -52,6 +53,8 @@ pub struct FrontSettings {
     pub unknown: UnknownClientPolicy,
     /// Header fields of every response, such as `Deprecation` and `Sunset`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
+    /// Cross-origin access of pages. `None`: as the services answer.
+    pub cors: Option<CorsSettings>,
 }
 
 /// A service to call.
@@ -236,6 +239,7 @@ impl ProgramSettings {
                 unknown: front.unknown,
                 beside: shadow,
                 announcements: front.announcements.clone(),
+                cors: front.cors.as_ref().map(Cors::new),
                 phases: phases(serves).unwrap_or_default(),
             });
         }

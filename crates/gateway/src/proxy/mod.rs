@@ -9,6 +9,7 @@
 
 pub(crate) mod concurrency;
 pub mod context;
+pub mod cors;
 pub(crate) mod error_form;
 pub(crate) mod facts;
 pub mod forwarding;

@@ -2,6 +2,7 @@
 //! creates a new program and replaces the current one atomically. Requests in flight finish with
 //! the program that they started with.
 
+use super::cors::Cors;
 use super::error_form::ErrorForm;
 use super::language::Language;
 use super::origin::CallOrigin;
@@ -66,6 +67,8 @@ pub struct Front {
     pub beside: Option<Arc<ShadowUpstreams>>,
     /// Fields of every response of this front: `Deprecation`, `Sunset`, `Link`.
     pub announcements: Vec<(HeaderName, HeaderValue)>,
+    /// Cross-origin access of pages. `None`: as the services answer.
+    pub cors: Option<Cors>,
     /// The phase of each route; changes at runtime.
     pub phases: Arc<OperationTable>,
 }
@@ -268,6 +271,11 @@ impl Program {
             // The prefix must match complete segments: `/v2` is no prefix of `/v20`.
             rest.starts_with('/').then_some((front, rest))
         })
+    }
+
+    /// Returns the front of a path, which may be its prefix alone.
+    pub(crate) fn front_of(&self, path: &str) -> Option<&Arc<Front>> {
+        self.front(path).map(|(front, _)| front).or_else(|| self.front_at(path))
     }
 
     /// Returns the front whose prefix equals this path; no operation has such a path.

@@ -146,7 +146,8 @@ where
         // Outside of every layer that rejects requests, so that each request is reported, with the
         // status that the client received.
         .layer(layer(ReportLayer::new(parts.migration.usage.clone(), parts.recording.recent.clone())))
-        // Above rescue, so that error responses include the announcements of their front.
+        // Above rescue, so that error responses have the announcements and the CORS fields of their
+        // front.
         .layer(layer(FrontFields))
         // Layers below return errors; this one converts them, so layers above see only responses.
         .layer(layer_fn(Rescue::new))

@@ -10,6 +10,7 @@ use super::middleware::{Before, Middleware};
 use crate::body::Body;
 use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::context::RequestContext;
+use crate::proxy::cors::is_preflight;
 use crate::proxy::headers::{self, Pseudonym};
 use crate::proxy::limits::RequestLimits;
 use crate::proxy::{Request, Response};
@@ -34,15 +35,8 @@ impl Middleware<Request> for ValidateRequest {
         if let Err(error) = self.check(&request) {
             return ControlFlow::Break(Err(error));
         }
-        if is_for_us_alone(&request.context) {
-            // Do not reflect the request: it may contain credentials (RFC 9110, section 9.3.8).
-            return ControlFlow::Break(match request.context.method == Method::OPTIONS {
-                true => Ok(options_answer()),
-                false => Err(GatewayError::new(
-                    ErrorKind::WrongMethod { allow: ALLOW.to_owned() },
-                    "TRACE of the gateway itself",
-                )),
-            });
+        if let Some(answer) = own_answer(&request.context) {
+            return ControlFlow::Break(answer);
         }
         let Request { context, body } = request;
         let body = body.with_limit(self.body_bytes_max).with_timeout(self.limits.body_timeout);
@@ -186,14 +180,27 @@ fn check_expectation(headers: &HeaderMap) -> Result<(), GatewayError> {
     Ok(())
 }
 
-/// Returns whether the gateway is the final recipient: `OPTIONS *`, or OPTIONS or TRACE with
-/// `Max-Forwards: 0` (RFC 9110, section 7.6.2).
-fn is_for_us_alone(context: &RequestContext) -> bool {
+/// Returns the answer to a request whose final recipient is the gateway: `OPTIONS *`, OPTIONS or TRACE
+/// with `Max-Forwards: 0` (RFC 9110, section 7.6.2), and a preflight of a front with CORS.
+fn own_answer(context: &RequestContext) -> Option<Result<Response, GatewayError>> {
+    let is_last = || headers::forwards_left(&context.headers) == Some(0);
     match context.method {
-        Method::OPTIONS => context.uri.path() == "*" || headers::forwards_left(&context.headers) == Some(0),
-        Method::TRACE => headers::forwards_left(&context.headers) == Some(0),
-        _ => false,
+        Method::OPTIONS if context.uri.path() == "*" || is_last() => Some(Ok(options_answer())),
+        Method::OPTIONS if is_preflight(&context.headers) => answer_preflight(context).map(Ok),
+        // Do not reflect the request: it may contain credentials (RFC 9110, section 9.3.8).
+        Method::TRACE if is_last() => Some(Err(GatewayError::new(
+            ErrorKind::WrongMethod { allow: ALLOW.to_owned() },
+            "TRACE of the gateway itself",
+        ))),
+        _ => None,
     }
+}
+
+/// Answers a preflight of a front with CORS. Without, it is forwarded as any other request.
+fn answer_preflight(context: &RequestContext) -> Option<Response> {
+    let cors = context.program.front_of(context.uri.path())?.cors.as_ref()?;
+    context.facts().cause = Some("a preflight (CORS)".into());
+    Some(cors.preflight(&context.headers))
 }
 
 const ALLOW: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
