@@ -308,6 +308,7 @@ pub(super) fn program(
         FrontSettings {
             unknown: front.map(|front| front.unknown).unwrap_or_default(),
             announcements: sunset.map(announcements::fields).unwrap_or_default(),
+            cors: front.and_then(|front| front.cors.clone()),
             prefix,
             side,
         }

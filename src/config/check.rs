@@ -5,6 +5,7 @@ use super::checked::{
     AdminConfig, BrownoutConfig, ClientConfig, Config, FrontConfig, GrantConfig, HostConfig, LimitsConfig,
     OAuthConfig, Reload, Sunset, SunsetConfig, TlsFilesConfig, UpstreamConfig, ValueSpans,
 };
+use super::cors;
 use super::dual;
 use super::events::signature;
 use super::read::{FromYaml, NamedMap, OneOrMore, Placed};
@@ -524,11 +525,13 @@ fn fronts(raw: Option<Placed<NamedMap<PathPrefix, RawFront>>>, findings: &mut Fi
         );
     }
     let convert = |(prefix, front): (Placed<PathPrefix>, RawFront)| {
+        let cors = front.cors.and_then(|raw| cors::cors(raw.value, findings));
         Some(FrontConfig {
             prefix,
             speaks: front.speaks?,
             backend: front.backend,
             unknown: front.unknown.value,
+            cors,
         })
     };
     let mut fronts: Vec<FrontConfig> = raw.value.0.into_iter().filter_map(convert).collect();

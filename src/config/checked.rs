@@ -9,6 +9,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 use switchback_compiler::diagnostic::Span;
 use switchback_gateway::notices::{NoticeReceiver, NoticeSettings};
+use switchback_gateway::proxy::cors::CorsSettings;
 use switchback_gateway::proxy::forwarding::ForwardedFields;
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
@@ -158,6 +159,7 @@ pub struct FrontConfig {
     /// `None`: the other side.
     pub backend: Option<Placed<String>>,
     pub unknown: UnknownClientPolicy,
+    pub cors: Option<CorsSettings>,
 }
 
 /// An upstream service.

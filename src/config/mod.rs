@@ -8,6 +8,7 @@
 mod against_pack;
 mod check;
 mod checked;
+mod cors;
 mod dual;
 mod events;
 mod notices;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, suggest};
 use switchback_compiler::yaml::{Kind, Node, described};
 use switchback_engine::redact::{MASK, is_telling_name, looks_secret};
+use switchback_gateway::proxy::cors::AllowedOrigin;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
 
@@ -394,6 +395,26 @@ impl FromYaml for StoreUrl {
 
     fn to_value(&self) -> Value {
         Value::String(self.to_masked())
+    }
+}
+
+impl FromYaml for AllowedOrigin {
+    fn may_quote(text: &str) -> bool {
+        is_name(text)
+    }
+
+    fn parse(node: &Node, reading: &mut ReadContext<'_>) -> Option<Self> {
+        let parse =
+            |text: &str| text.parse::<AllowedOrigin>().map_err(|error| ScalarError::from(error.to_string()));
+        parse_scalar(node, "an origin", parse, reading)
+    }
+
+    fn schema() -> Value {
+        json!({"type": "string", "examples": ["https://app.example.com", "https://*.example.com", "*"]})
+    }
+
+    fn to_value(&self) -> Value {
+        Value::String(self.to_string())
     }
 }
 

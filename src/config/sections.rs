@@ -1,6 +1,7 @@
 //! The configuration file as typed: every section and key, with its default and documentation. The
 //! JSON Schema and the masked dump are generated from it. Rules between keys are in `check`.
 
+use super::cors::RawCors;
 use super::dual::{RawGate, RawShadow};
 use super::events::{RawEvents, RawSignature};
 use super::notices::RawNotices;
@@ -216,6 +217,9 @@ section! {
         /// (tokens only where the operation is not translated), `forward_all` also tokens where it
         /// is translated, `refuse` neither.
         unknown: UnknownClientPolicy = UnknownClientPolicy::Forward,
+        /// Access of pages of other origins (CORS). Without it, preflights are requests like any other,
+        /// and only forwarded responses have the fields of their service.
+        cors: RawCors,
     }
 }
 

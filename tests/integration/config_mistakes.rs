@@ -7,7 +7,8 @@ use std::process::Command;
 use switchback_gateway::store::seal::SealingKey;
 
 /// Files with several causes; every other one has one mistake and one finding.
-const SEVERAL: [(&str, usize); 4] = [
+const SEVERAL: [(&str, usize); 5] = [
+    ("cors-several-mistakes", 6),
     ("notice-several-mistakes", 5),
     ("rollout-mistakes-at-once", 8),
     ("three-mistakes-at-once", 3),

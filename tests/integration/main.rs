@@ -13,6 +13,7 @@ mod config_files;
 mod config_mistakes;
 mod contract_differences;
 mod contract_walk;
+mod cors;
 mod credentials;
 mod decide;
 mod declared_headers;
