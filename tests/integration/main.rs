@@ -98,7 +98,7 @@ mod status_verb;
 mod store_cli;
 mod store_files;
 mod store_full_disk;
-mod store_of_schema_4;
+mod stores_of_releases;
 mod studio_numbers;
 mod studio_pages;
 mod support;

@@ -1,5 +1,5 @@
 //! A store of commit c5a7707 with schema version 4: migrations 0001 to 0004, and
-//! `store_of_schema_4/rows.sql`, which `make.py` in that folder generates with a second
+//! `stores_of_releases/schema_04.sql`, which `make_schema_04.py` in that folder generates with a second
 //! implementation of that commit's sealing. The present program migrates and serves it.
 
 use crate::support::dual::Dual;
@@ -27,7 +27,7 @@ async fn write(url: &str, folder: &Path) {
         std::fs::copy(source, schema.join(file)).expect("copied");
     }
     let migrator = sqlx::migrate::Migrator::new(schema).await.expect("four migrations");
-    let rows = root.join("tests/integration/store_of_schema_4/rows.sql");
+    let rows = root.join("tests/integration/stores_of_releases/schema_04.sql");
     let rows = std::fs::read_to_string(rows).expect("it is part of the project");
     if kind == "sqlite" {
         let pool = sqlx::SqlitePool::connect(&format!("{url}?mode=rwc")).await.expect("the file is made");

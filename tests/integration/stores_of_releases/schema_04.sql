@@ -1,4 +1,4 @@
--- Made by make.py beside this file; the sealing key is sbk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8
+-- Made by make_schema_04.py beside this file; the sealing key is sbk_AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8
 UPDATE change_counter SET value = 9 WHERE id = 1;
 INSERT INTO sealing_keys (id, proof, created_ms) VALUES ('f5258c249c61bbbf', x'01f5258c249c61bbbf08ce343defae145488ec4639ed3a3017bbe8407cd8bc5154e97906f514b40a873b536abbf82dc7b8b63bd473f098101972da', 1793491200000);
 INSERT INTO hash_key (id, sealed) VALUES (1, x'01f5258c249c61bbbf7538d1723bebbd24cda40af3cfbb8fbf1c326a7254e3a2c407ee5023e84c41321558e204ae9a24bc5eb38dbfbcd6419f78e1b5ae218e7591cd97274bf2dea8b649d65689d43f94d3');

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Writes rows.sql: the rows of a store as commit c5a7707 wrote them, whose schema was version 4.
+"""Writes schema_04.sql: the rows of a store as commit c5a7707 wrote them, whose schema was version 4.
 
 The schema itself is migrations 0001 to 0004, which have not changed since. This is a second implementation of the sealing of
 that commit (src/store/seal.rs there), so that the fixture does not depend on what the program does today. Needs the Python
 package `cryptography`. Keys, ids and nonces are fixed: each run writes the same bytes. They protect nothing.
 
-    python3 tests/integration/store_of_schema_4/make.py > tests/integration/store_of_schema_4/rows.sql
+    python3 tests/integration/stores_of_releases/make_schema_04.py > tests/integration/stores_of_releases/schema_04.sql
 """
 
 import base64
@@ -111,7 +111,7 @@ def grant(of, state, reason=None, generation=0, seed=None, issued_ms=None, **sec
     return own
 
 
-print("-- Made by make.py beside this file; the sealing key is", KEY_TEXT)
+print("-- Made by make_schema_04.py beside this file; the sealing key is", KEY_TEXT)
 print("UPDATE change_counter SET value = 9 WHERE id = 1;")
 insert("sealing_keys", id=key_id().hex(), proof=seal("sealing_keys.proof", "", key_id().hex().encode(), b"switchback"),
        created_ms=THEN_MS)
