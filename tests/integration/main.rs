@@ -113,6 +113,7 @@ mod told_failures;
 mod transparent;
 mod tutorial;
 mod unchanged_clients;
+mod upgrades;
 mod upstream_answers;
 mod upstream_http2;
 mod upstream_peers;
