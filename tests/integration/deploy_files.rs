@@ -1,8 +1,10 @@
 //! Validates the files of `deploy` with the programs and schemas that read them: Prometheus' own
-//! tool, the schemas of Kubernetes and of compose files, systemd.
+//! tool, Helm, the schemas of Kubernetes, compose files and workflows, systemd. Compares the lists
+//! of files of the packages, and the versions of everything that a release publishes.
 
 use crate::support::python;
-use std::collections::BTreeSet;
+use serde_json::Value;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
@@ -69,7 +71,7 @@ fn rules_and_dashboard_name_metrics_that_there_are() {
 }
 
 #[test]
-fn manifests_and_compose_files_are_as_their_readers_want_them() {
+fn chart_compose_files_and_workflows_are_as_their_readers_want_them() {
     let Some(python) = python::python() else { return };
     let complaints = python::run(&python, "tests/deploy/check.py", &[], "");
     assert_eq!(complaints, Ok(String::new()));
@@ -94,4 +96,123 @@ fn the_unit_leaves_little_open() {
         text("deploy/switchback.service").replace("CapabilityBoundingSet=", "#").replace("Protect", "#");
     std::fs::write(&open, unit).expect("the folder is ours");
     assert!(!judged(open.to_str().expect("a plain path")).status.success());
+}
+
+#[test]
+fn the_unit_is_read_without_a_complaint() {
+    let Some(analyze) = installed("systemd-analyze") else { return };
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let verified = |unit: &str| {
+        let file = folder.path().join("switchback.service");
+        std::fs::write(&file, unit).expect("the folder is ours");
+        said(&Command::new(&analyze).arg("verify").arg(&file).output().expect("it runs"))
+    };
+    // The program is not installed where tests run.
+    let unit = text("deploy/switchback.service").replace("/usr/bin/switchback", "/bin/sh");
+    assert!(!verified(&unit).contains("switchback.service:"), "{}", verified(&unit));
+    let misspelt = unit.replace("TimeoutStopSec", "TimeoutStopSecs");
+    assert!(verified(&misspelt).contains("TimeoutStopSecs"), "a misspelt key is reported");
+}
+
+/// A file of a package: its source, and its permissions.
+type Assets = BTreeMap<String, (String, String)>;
+
+/// Returns `package.metadata` of the program, as the tools that make packages read it.
+fn metadata() -> Value {
+    let done = Command::new(env!("CARGO"))
+        .args(["metadata", "--no-deps", "--offline", "--format-version", "1"])
+        .output()
+        .expect("cargo runs");
+    let all: Value = serde_json::from_slice(&done.stdout).expect("JSON");
+    let packages = all["packages"].as_array().expect("a list");
+    packages.iter().find(|package| package["name"] == "switchback").expect("it is one of them")["metadata"]
+        .clone()
+}
+
+/// Returns the files of a package by their place; a folder stands for the file of the source's name.
+fn assets(list: &Value, key: fn(&Value, &str) -> Value) -> Assets {
+    let each = list.as_array().expect("a list").iter().map(|asset| {
+        let word = |name| key(asset, name).as_str().expect("a text").to_owned();
+        let (source, dest) = (word("source"), word("dest"));
+        let name = if dest.ends_with('/') { source.rsplit('/').next().unwrap_or_default() } else { "" };
+        (format!("/{}{name}", dest.trim_start_matches('/')), (source, word("mode")))
+    });
+    each.collect()
+}
+
+#[test]
+fn packages_have_the_same_files_and_those_exist() {
+    let metadata = metadata();
+    let rpm = assets(&metadata["generate-rpm"]["assets"], |asset, name| asset[name].clone());
+    let deb = assets(&metadata["deb"]["assets"], |asset, name| {
+        let place = ["source", "dest", "mode"].iter().position(|known| *known == name).expect("one of three");
+        asset[place].clone()
+    });
+    let sources = |assets: &Assets| -> BTreeSet<(String, String)> { assets.values().cloned().collect() };
+    // cargo-deb finds these by the name of the package.
+    let found =
+        ["service", "socket", "sysusers"].map(|kind| (format!("deploy/switchback.{kind}"), "644".to_owned()));
+    let mut of_deb = sources(&deb);
+    of_deb.extend(found);
+    assert_eq!(of_deb, sources(&rpm));
+    assert_eq!(metadata["deb"]["systemd-units"]["unit-scripts"], "deploy");
+    let scripts = metadata["deb"]["maintainer-scripts"].as_str().expect("a folder");
+    assert!(
+        text(&format!("{scripts}/postinst")).contains("\n#DEBHELPER#\n"),
+        "the user of the service is created there"
+    );
+
+    let release = text("deploy/release");
+    for (source, _) in rpm.values() {
+        match source.strip_prefix("target/release/package/") {
+            Some(built) => {
+                let word = built.rsplit('/').nth(1).unwrap_or(built);
+                assert!(release.contains(&format!("/{word}\"")), "deploy/release does not make {source}");
+            }
+            None => {
+                let fixed = source.split("/*").next().unwrap_or(source);
+                assert!(std::path::Path::new(fixed).exists(), "{source} does not exist");
+            }
+        }
+    }
+    for script in ["post_install_script", "pre_uninstall_script"] {
+        text(metadata["generate-rpm"][script].as_str().expect("a file"));
+    }
+    // The unit finds the program, its configuration and its user; upgrades do not replace the configuration.
+    let unit = text("deploy/switchback.service");
+    let read = ["/usr/bin/switchback", "/etc/switchback/switchback.yaml", "/etc/switchback/secrets.env"];
+    for place in read {
+        assert!(unit.contains(place) && rpm.contains_key(place) && deb.contains_key(place), "{place}");
+    }
+    assert!(unit.contains("User=switchback") && text("deploy/switchback.sysusers").contains("u switchback "));
+    assert_eq!(rpm["/etc/switchback/secrets.env"].1, "600");
+    for asset in metadata["generate-rpm"]["assets"].as_array().expect("a list") {
+        let configuration = asset["dest"].as_str().is_some_and(|dest| dest.starts_with("/etc/"));
+        assert_eq!(asset["config"] == "noreplace", configuration, "{asset}");
+    }
+}
+
+#[test]
+fn everything_that_is_released_has_one_version() {
+    let version = env!("CARGO_PKG_VERSION");
+    let chart = text("deploy/chart/Chart.yaml");
+    assert!(chart.contains(&format!("\nversion: {version}\n")), "{chart}");
+    assert!(chart.contains(&format!("\nappVersion: {version}\n")), "{chart}");
+    let extension: Value = serde_json::from_str(&text("deploy/editors/vscode/package.json")).expect("JSON");
+    assert_eq!(extension["version"], version);
+    let changes = text("CHANGELOG.md");
+    let mut sections = changes.split("\n## ").skip(1).filter_map(|section| section.split_whitespace().next());
+    assert_eq!(
+        sections.find(|name| *name != "Unreleased"),
+        Some(version),
+        "the newest section of CHANGELOG.md"
+    );
+    // Each lock file of its own workspace, whose package has no version.
+    for lock in ["Cargo.lock", "fuzz/Cargo.lock"] {
+        let text = text(lock);
+        let own = text.split("[[package]]").filter(|package| package.contains("name = \"switchback"));
+        for package in own.filter(|package| !package.contains("\"0.0.0\"")) {
+            assert!(package.contains(&format!("version = \"{version}\"")), "{lock}: {package}");
+        }
+    }
 }
