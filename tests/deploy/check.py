@@ -123,9 +123,11 @@ for path in ("deploy/compose.yaml", "deploy/cluster/compose.yaml"):
             need(other in compose["services"], f"{path}: {name}: no service {other}")
         shared = service.get("network_mode", "service:sandbox").removeprefix("service:")
         need(shared in compose["services"], f"{path}: {name}: no service {shared}")
-        # The image has the verb only where it is built with it.
-        if "sandbox" in service.get("command", []):
-            need(service["build"].get("args", {}).get("SANDBOX") == "yes", f"{path}: {name}: an image without the sandbox")
+        # The folder of the archives is made by `deploy/release`; the Dockerfile is there.
+        if "build" in service:
+            need(os.path.normpath(os.path.join(folder, service["build"]["context"])) == "target/release-files", f"{path}: {name}: context")
+            dockerfile = os.path.normpath(os.path.join(folder, service["build"]["context"], service["build"]["dockerfile"]))
+            need(os.path.exists(dockerfile), f"{path}: {name}: no {dockerfile}")
 cluster = documents("deploy/cluster/compose.yaml")[0]["services"]
 need(set(cluster) == {"gateway-a", "gateway-b", "haproxy", "postgres", "sandbox", "prometheus", "grafana"}, "cluster: services")
 scraped = {target for group in json.load(open("deploy/cluster/targets.json")) for target in group["targets"]}
