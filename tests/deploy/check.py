@@ -6,6 +6,8 @@ Run from the project's folder, with the packages of tests/requirements.txt.
 import glob
 import json
 import os
+import re
+import shutil
 import subprocess
 import sys
 
@@ -25,82 +27,127 @@ def documents(path):
         return [document for document in yaml.safe_load_all(file) if document]
 
 
-# Kubernetes: every manifest by its schema, unknown keys refused; the two kinds of the Prometheus operator, which have none here,
-# by the keys that they are used with.
+# The chart: rendered by Helm with its defaults and with everything on, every manifest by its schema, unknown keys refused; the two
+# kinds of the Prometheus operator, which have none here, by the keys that they are used with.
 OPERATOR = {
     "PrometheusRule": {"groups"},
     "ServiceMonitor": {"jobLabel", "selector", "endpoints"},
 }
-kinds = {}
-for path in sorted(glob.glob("deploy/kubernetes/**/*.yaml", recursive=True)):
-    for document in documents(path):
-        name = f"{path}: {document['kind']} {document['metadata']['name']}"
-        kinds.setdefault(document["kind"], []).append((path, document))
+# `.ci/run` puts Helm beside the interpreter where the system has none.
+HELM = shutil.which("helm") or shutil.which("helm", path=os.path.dirname(sys.executable))
+EVERYTHING = ["ingress.enabled=true", "autoscaling.enabled=true", "monitoring.serviceMonitor.enabled=true", "monitoring.rules.enabled=true"]
+
+
+def helm(*words):
+    return subprocess.run([HELM, *words], capture_output=True, text=True)
+
+
+def rendered(*values):
+    """The manifests of the chart by kind and name."""
+    words = [word for value in values for word in ("--set", value)]
+    done = helm("template", "switchback", "deploy/chart", *words)
+    need(done.returncode == 0, f"helm template {values}: {done.stderr}")
+    found = {}
+    for document in filter(None, yaml.safe_load_all(done.stdout)):
+        key = document["kind"], document["metadata"]["name"]
+        need(key not in found, f"{key} is rendered twice")
+        found[key] = document
         if document["apiVersion"] == "monitoring.coreos.com/v1":
-            need(set(document) == {"apiVersion", "kind", "metadata", "spec"}, f"{name}: keys")
-            need(set(document["spec"]) == OPERATOR[document["kind"]], f"{name}: keys of spec")
+            need(set(document) == {"apiVersion", "kind", "metadata", "spec"}, f"{key}: keys")
+            need(set(document["spec"]) == OPERATOR[document["kind"]], f"{key}: keys of spec")
             continue
         try:
             kubernetes_validate.validate(document, kubernetes_validate.latest_version(), strict=True)
         except kubernetes_validate.ValidationError as error:
-            wrong.append(f"{name}: {error.message}")
+            wrong.append(f"{key}: {error.message}")
+    return found
 
 
-def only(kind, name="switchback"):
-    found = [(path, one) for path, one in kinds[kind] if one["metadata"]["name"] == name]
-    assert len(found) == 1, f"{kind} {name}: {len(found)}"
-    return found[0]
+def check_chart(values):
+    chart = rendered(*values)
+    def only(kind, name="switchback"):
+        return chart.get((kind, name)) or sys.exit(f"{values}: no {kind} {name}")
+
+    everything = values == EVERYTHING
+    need(("Ingress" in {kind for kind, _ in chart}) == everything, f"{values}: Ingress")
+    # A Secret that is rendered would be overwritten by each upgrade.
+    need("Secret" not in {kind for kind, _ in chart}, f"{values}: a Secret")
+    with open("deploy/chart/values.yaml") as file:
+        secret = set(re.findall(r"--from-literal=([a-z-]+)=", file.read()))
+    deployment = only("Deployment")["spec"]
+    pod = deployment["template"]
+    container = pod["spec"]["containers"][0]
+    ports = {port["name"]: port["containerPort"] for port in container["ports"]}
+    config = yaml.safe_load(only("ConfigMap")["data"]["switchback.yaml"])
+    addresses = {"http": config["listen"], "admin": config["admin"]["listen"], "health": config["health"]["listen"]}
+    if config.get("oauth"):
+        addresses["callback"] = config["oauth"]["listen"]
+    need(ports == {name: int(address.split(":")[1]) for name, address in addresses.items()}, f"ports {ports}, not {addresses}")
+    labels = pod["metadata"]["labels"]
+    need(deployment["selector"]["matchLabels"].items() <= labels.items(), "Deployment: selects nothing")
+    need(("replicas" in deployment) != everything, "Deployment: replicas, and an autoscaler")
+    need("preStop" in container["lifecycle"], "no preStop")
+    for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
+        need(container[probe]["httpGet"]["port"] in ports, f"{probe}: port")
+    started = container["startupProbe"]
+    need(started["periodSeconds"] * started["failureThreshold"] > 60, "startupProbe: shorter than limits.store_wait")
+    used = {item["key"] for volume in pod["spec"]["volumes"] for item in volume.get("secret", {}).get("items", [])}
+    used |= {env["valueFrom"]["secretKeyRef"]["key"] for env in container["env"]}
+    need(used == secret, f"values.yaml creates a Secret with {secret}, used is {used}")
+    services = {name: one for (kind, name), one in chart.items() if kind == "Service"}
+    need(("switchback-callback" in services) == ("callback" in ports), "Service of the callback")
+    for name, service in services.items():
+        need(service["spec"]["selector"].items() <= labels.items(), f"Service {name}: selects nothing")
+        for port in service["spec"]["ports"]:
+            need(port["targetPort"] in ports, f"Service {name}: port {port['targetPort']}")
+    budget = only("PodDisruptionBudget")["spec"]
+    need(budget["selector"]["matchLabels"].items() <= labels.items(), "PodDisruptionBudget: selects nothing")
+    need(budget["minAvailable"] < deployment.get("replicas", 2), "PodDisruptionBudget: nothing may go")
+    policy = only("NetworkPolicy")["spec"]
+    need(policy["podSelector"]["matchLabels"].items() <= labels.items(), "NetworkPolicy: selects nothing")
+    need(policy["policyTypes"] == ["Ingress", "Egress"], "NetworkPolicy: policyTypes")
+    for rule in policy["ingress"]:
+        for port in rule["ports"]:
+            need(port["port"] in ports, f"NetworkPolicy: port {port['port']}")
+            need(port["port"] == "health" or rule.get("from"), f"NetworkPolicy: {port['port']} is open to everybody")
+    if not everything:
+        return
+    scaler = only("HorizontalPodAutoscaler")["spec"]
+    need(scaler["scaleTargetRef"]["name"] == "switchback", "HorizontalPodAutoscaler: scales something else")
+    need(scaler["minReplicas"] > budget["minAvailable"], "HorizontalPodAutoscaler: nothing may go")
+    # Browsers outside reach the callback, and nothing else.
+    for rule in only("Ingress", "switchback-callback")["spec"]["rules"]:
+        for path in rule["http"]["paths"]:
+            need(config["oauth"]["redirect_url"] == f"https://{rule['host']}{path['path']}", f"Ingress: {path['path']}")
+            need(path["pathType"] == "Exact", f"Ingress: {path['pathType']}")
+            behind = services[path["backend"]["service"]["name"]]["spec"]["ports"]
+            need([port["targetPort"] for port in behind] == ["callback"], "Ingress: not the port of the callback")
+    monitor = only("ServiceMonitor")["spec"]
+    watched = [one for one in services.values() if monitor["selector"]["matchLabels"].items() <= one["metadata"]["labels"].items()]
+    need([one["metadata"]["name"] for one in watched] == ["switchback-admin"], "ServiceMonitor: selects something else")
+    for endpoint in monitor["endpoints"]:
+        need(endpoint["port"] in {port["name"] for one in watched for port in one["spec"]["ports"]}, "ServiceMonitor: port")
+        need(endpoint["authorization"]["credentials"]["key"] in secret, "ServiceMonitor: the Secret has no such key")
+    # The job that rules and dashboard name.
+    need(watched[0]["metadata"]["labels"][monitor["jobLabel"]] == "switchback", "ServiceMonitor: another job")
+    need(only("PrometheusRule")["spec"] == documents("deploy/alerts.yaml")[0], "PrometheusRule: not deploy/alerts.yaml")
 
 
-# What is applied again holds no secret: `kubectl apply -f` of a folder does not look into folders within.
-for path, _ in kinds["Secret"]:
-    need(os.path.dirname(path) == "deploy/kubernetes/secret", f"{path}: a Secret beside what is applied again")
-pod = only("Deployment")[1]["spec"]["template"]
-container = pod["spec"]["containers"][0]
-ports = {port["name"]: port["containerPort"] for port in container["ports"]}
-labels = pod["metadata"]["labels"]
-need("preStop" in container["lifecycle"], "no preStop")
-for probe in ("startupProbe", "livenessProbe", "readinessProbe"):
-    need(container[probe]["httpGet"]["port"] in ports, f"{probe}: port")
-started = container["startupProbe"]
-need(started["periodSeconds"] * started["failureThreshold"] > 60, "startupProbe: shorter than limits.store_wait")
-secret = only("Secret")[1]["stringData"]
-used = {item["key"] for volume in pod["spec"]["volumes"] for item in volume.get("secret", {}).get("items", [])}
-used |= {env["valueFrom"]["secretKeyRef"]["key"] for env in container["env"]}
-need(used == set(secret), f"the Secret has {set(secret)}, used is {used}")
-services = {one["metadata"]["name"]: one for _, one in kinds["Service"]}
-for name, service in services.items():
-    need(service["spec"]["selector"].items() <= labels.items(), f"Service {name}: selects nothing")
-    for port in service["spec"]["ports"]:
-        need(port["targetPort"] in ports, f"Service {name}: port {port['targetPort']}")
-budget = only("PodDisruptionBudget")[1]["spec"]
-need(budget["selector"]["matchLabels"].items() <= labels.items(), "PodDisruptionBudget: selects nothing")
-need(budget["minAvailable"] < only("Deployment")[1]["spec"]["replicas"], "PodDisruptionBudget: nothing may go")
-policy = only("NetworkPolicy")[1]["spec"]
-need(policy["podSelector"]["matchLabels"].items() <= labels.items(), "NetworkPolicy: selects nothing")
-need(policy["policyTypes"] == ["Ingress", "Egress"], "NetworkPolicy: policyTypes")
-for rule in policy["ingress"]:
-    for port in rule["ports"]:
-        need(port["port"] in ports, f"NetworkPolicy: port {port['port']}")
-        need(port["port"] == "health" or rule.get("from"), f"NetworkPolicy: {port['port']} is open to everybody")
-# Browsers outside reach the callback, and nothing else.
-ingresses = kinds["Ingress"]
-need(len(ingresses) == 1, "more than one Ingress")
-for rule in ingresses[0][1]["spec"]["rules"]:
-    for path in rule["http"]["paths"]:
-        need((path["path"], path["pathType"]) == ("/oauth/callback", "Exact"), f"Ingress: {path['path']}")
-        behind = services[path["backend"]["service"]["name"]]["spec"]["ports"]
-        need([port["targetPort"] for port in behind] == ["callback"], "Ingress: not the port of the callback")
-monitor = only("ServiceMonitor")[1]["spec"]
-watched = [one for one in services.values() if monitor["selector"]["matchLabels"].items() <= one["metadata"].get("labels", {}).items()]
-need([one["metadata"]["name"] for one in watched] == ["switchback-admin"], "ServiceMonitor: selects something else")
-for endpoint in monitor["endpoints"]:
-    need(endpoint["port"] in {port["name"] for one in watched for port in one["spec"]["ports"]}, "ServiceMonitor: port")
-    need(endpoint["authorization"]["credentials"]["key"] in secret, "ServiceMonitor: the Secret has no such key")
-# The job that rules and dashboard name.
-need(watched[0]["metadata"]["labels"][monitor["jobLabel"]] == "switchback", "ServiceMonitor: another job")
-rules = documents("deploy/alerts.yaml")[0]
-need(only("PrometheusRule")[1]["spec"] == rules, "PrometheusRule: not deploy/alerts.yaml")
+if HELM:
+    linted = helm("lint", "--strict", "deploy/chart")
+    need(linted.returncode == 0, linted.stdout + linted.stderr)
+    for values in ([], EVERYTHING, ["config.oauth=null"]):
+        check_chart(values)
+    need(helm("template", "switchback", "deploy/chart", "--set", "replica=3").returncode != 0, "a misspelt value is accepted")
+else:
+    print("SKIPPED: helm is not installed; the chart is not rendered", file=sys.stderr)
+
+# Workflows by the schema of GitHub.
+workflows = sorted(glob.glob(".github/workflows/*.yml"))
+judged = subprocess.run(
+    [sys.executable, "-m", "check_jsonschema", "--builtin-schema", "vendor.github-workflows", *workflows],
+    capture_output=True, text=True)
+need(judged.returncode == 0, judged.stdout + judged.stderr)
 
 # Compose files by their schema, as its keepers publish it; what they mount is there.
 for path in ("deploy/compose.yaml", "deploy/cluster/compose.yaml"):

@@ -407,7 +407,7 @@ fn service_managers_wait_longer_than_a_stop_takes() {
     };
     let unit = std::fs::read_to_string("deploy/switchback.service").unwrap();
     assert!(seconds(&unit, "TimeoutStopSec=") > stop);
-    let pod = std::fs::read_to_string("deploy/kubernetes/switchback.yaml").unwrap();
+    let pod = std::fs::read_to_string("deploy/chart/values.yaml").unwrap();
     let drained = seconds(&pod, "drain_timeout: ") + limits.drain_delay;
     assert!(seconds(&pod, "terminationGracePeriodSeconds: ") > drained);
 }

@@ -120,12 +120,12 @@ fn without_references(text: &str) -> String {
 }
 
 #[test]
-fn the_files_of_compose_kubernetes_and_demo_are_read() {
+fn the_files_of_compose_chart_and_demo_are_read() {
     assert_read("compose", &text("deploy/compose.switchback.yaml"));
     assert_read("demo", &text("mappings/messaging/demo.yaml"));
-    let kubernetes = text("deploy/kubernetes/switchback.yaml");
-    let block = kubernetes.split("switchback.yaml: |\n").nth(1).expect("the ConfigMap holds the file");
+    let chart = text("deploy/chart/values.yaml");
+    let block = chart.split("\nconfig:\n").nth(1).expect("the chart has a configuration");
     let lines: Vec<&str> =
-        block.lines().take_while(|line| line.starts_with("    ")).map(|line| &line[4..]).collect();
-    assert_read("ConfigMap", &lines.join("\n"));
+        block.lines().take_while(|line| line.starts_with("  ")).map(|line| &line[2..]).collect();
+    assert_read("chart", &lines.join("\n"));
 }
