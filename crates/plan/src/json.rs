@@ -19,7 +19,7 @@ impl Key {
     /// Returns the key for a decoded name.
     pub fn new(text: &str) -> Key {
         // Escaped once here, because the run time writes the name in every message.
-        let json = format!("\"{}\"", switchback_json::text::escape(text));
+        let json = ["\"", &switchback_json::text::escape(text), "\""].concat();
         Key { text: text.into(), json: json.into_bytes().into() }
     }
 }

@@ -51,8 +51,8 @@ const BREACHES_MAX: usize = 20;
 /// conforms. In the body of a message, a required field that only the other message contains may be
 /// absent.
 pub fn breaches(types: &Types, ty: &Type, value: &Value, message: Option<Message>) -> Vec<Breach> {
-    let mut conformance = Conformance { types, message, found: Vec::new() };
-    conformance.value(ty, value, "$");
+    let mut conformance = Conformance { types, message, place: "$".to_owned(), found: Vec::new() };
+    conformance.value(ty, value);
     conformance.found
 }
 
@@ -60,11 +60,13 @@ struct Conformance<'t> {
     types: &'t Types,
     /// `None` if the value is not part of a message.
     message: Option<Message>,
+    /// The place of the value.
+    place: String,
     found: Vec<Breach>,
 }
 
 impl Conformance<'_> {
-    fn value(&mut self, ty: &Type, value: &Value, place: &str) {
+    fn value(&mut self, ty: &Type, value: &Value) {
         if self.found.len() >= BREACHES_MAX {
             return;
         }
@@ -79,17 +81,17 @@ impl Conformance<'_> {
             (TypeKind::Array(array), Value::Array(items)) => {
                 let count = items.len() as u64;
                 if count < array.min_items || array.max_items.is_some_and(|most| count > most) {
-                    self.note(place, BreachKind::Length);
+                    self.note(BreachKind::Length);
                 }
                 // The items are still checked, as their faults are independent of the length.
                 for (at, item) in items.iter().enumerate() {
-                    self.value(&array.items, item, &format!("{place}[{at}]"));
+                    self.within(["[", &at.to_string(), "]"], |item_at| item_at.value(&array.items, item));
                 }
             }
-            (TypeKind::Object(object), Value::Object(_)) => self.object(object, value, place),
+            (TypeKind::Object(object), Value::Object(_)) => self.object(object, value),
             (TypeKind::Scalar(scalar), value) if is_of(scalar.kind, value) => {
                 if scalar.values.as_ref().is_some_and(|listed| !is_listed(listed, value)) {
-                    self.note(place, BreachKind::NotListed);
+                    self.note(BreachKind::NotListed);
                 }
             }
             (TypeKind::OneOf(types), value) => {
@@ -99,24 +101,24 @@ impl Conformance<'_> {
                     .iter()
                     .find(|ty| kind.is_some_and(|kind| self.types.json_kinds(ty).contains(&kind)))
                 {
-                    Some(meant) => self.value(meant, value, place),
-                    None => self.note(place, BreachKind::Kind("one of several kinds".to_owned())),
+                    Some(meant) => self.value(meant, value),
+                    None => self.note(BreachKind::Kind("one of several kinds".to_owned())),
                 }
             }
             (TypeKind::Choice(choice), Value::Object(members)) => {
                 let scalar = |name: &str| literal(members.get(name)?);
                 let has = |name: &str| members.get(name).is_some_and(|value| !matches!(value, Value::Null));
                 match choice.pick(scalar, has) {
-                    Some(at) => self.value(&choice.alternatives[at], value, place),
-                    None => self.note(place, BreachKind::Kind("one of several objects".to_owned())),
+                    Some(at) => self.value(&choice.alternatives[at], value),
+                    None => self.note(BreachKind::Kind("one of several objects".to_owned())),
                 }
             }
             (TypeKind::Named(_), _) => {}
-            (kind, _) => self.note(place, BreachKind::Kind(word(kind).to_owned())),
+            (kind, _) => self.note(BreachKind::Kind(word(kind).to_owned())),
         }
     }
 
-    fn object(&mut self, object: &Object, value: &Value, place: &str) {
+    fn object(&mut self, object: &Object, value: &Value) {
         let Some(members) = value.as_object() else { return };
         let message = self.message;
         // A `readOnly` property may be required and still absent in a request (OpenAPI 3.0, Schema
@@ -124,9 +126,9 @@ impl Conformance<'_> {
         let is_sent = |field: &Field| message.is_none_or(|message| field.access.is_in(message));
         for field in &object.fields {
             match members.get(&field.name) {
-                Some(value) => self.value(&field.ty, value, &format!("{place}.{}", field.name)),
+                Some(value) => self.member(&field.name, |member| member.value(&field.ty, value)),
                 None if field.required && is_sent(field) => {
-                    self.note(&format!("{place}.{}", field.name), BreachKind::Missing);
+                    self.member(&field.name, |member| member.note(BreachKind::Missing));
                 }
                 None => {}
             }
@@ -138,16 +140,30 @@ impl Conformance<'_> {
             }
             match &object.additional {
                 Additional::Open => {}
-                Additional::Closed => self.note(&format!("{place}.{name}"), BreachKind::Unknown),
-                Additional::Of(ty) => self.value(ty, value, &format!("{place}.{name}")),
+                Additional::Closed => self.member(&name, |member| member.note(BreachKind::Unknown)),
+                Additional::Of(ty) => self.member(&name, |member| member.value(ty, value)),
             }
         }
     }
 
-    fn note(&mut self, place: &str, what: BreachKind) {
+    /// Runs a check at the place of a member.
+    fn member(&mut self, name: &str, check: impl FnOnce(&mut Self)) {
+        self.within([".", name, ""], check);
+    }
+
+    /// Runs a check at a place inside the present one.
+    fn within(&mut self, step: [&str; 3], check: impl FnOnce(&mut Self)) {
+        let outer = self.place.len();
+        self.place.extend(step);
+        check(self);
+        self.place.truncate(outer);
+    }
+
+    /// Records a violation at the present place.
+    fn note(&mut self, what: BreachKind) {
         // A list of the wrong type would otherwise report each of its thousand items.
         if self.found.len() < BREACHES_MAX {
-            self.found.push(Breach { place: place.to_owned(), what });
+            self.found.push(Breach { place: self.place.clone(), what });
         }
     }
 }

@@ -13,12 +13,11 @@ use super::ast::{
     ExampleAnswer, ExampleCallDecl, ExampleDecl, ExchangeDecl, ProgramDecl, RouteExampleDecl, Spanned,
 };
 use super::examples::is_open;
-use super::literal::json;
 use crate::contract::{Breach, BreachKind, Contract, Contracts, Operation, breaches, parameter_breaches};
 use crate::diagnostic::{Code, Finding, Findings, Span};
 use crate::yaml::{Kind, Node};
 use http::Method;
-use switchback_json::{Limits, Value};
+use switchback_json::{Number, Value};
 use switchback_plan::Message;
 
 /// Reports each place of an example that violates a contract.
@@ -183,7 +182,17 @@ fn status(exchange: &ExchangeDecl) -> Option<i64> {
 }
 
 fn value(node: &Node) -> Value {
-    Value::parse(&json(node), &Limits::UNLIMITED).unwrap_or(Value::Null)
+    match &node.kind {
+        Kind::Null => Value::Null,
+        Kind::Bool(value) => Value::Bool(*value),
+        Kind::Number(text) => Number::from_text(text).map_or(Value::Null, Value::Number),
+        Kind::String(text, _) => Value::string(text),
+        Kind::Seq(items) => Value::Array(items.iter().map(value).collect()),
+        Kind::Map(entries) => {
+            let members = entries.iter().map(|(key, of)| (key.name.as_str(), value(of)));
+            Value::Object(members.collect())
+        }
+    }
 }
 
 /// Returns the node at a place such as `$.items[3].name`, or its deepest existing ancestor.
