@@ -79,8 +79,13 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     }
     check_upstreams(config, pack, &mut findings);
     check_hosts(config, pack, &mut findings);
+    let spoken = spoken(config, pack);
+    // If all operations are in `legacy`, calls are forwarded with the client's own token.
+    let is_translated =
+        |side: &&str| phases_of(side, config, pack).iter().any(|phase| *phase != Phase::Legacy);
+    let translated: Vec<&str> = spoken.iter().copied().filter(is_translated).collect();
     for client in &config.clients {
-        check_client(client, config, pack, &mut findings);
+        check_client(client, &spoken, &translated, pack, &mut findings);
     }
     for sunset in &config.sunsets {
         known_side(&sunset.side, pack, &mut findings);
@@ -254,10 +259,15 @@ fn spoken<'a>(config: &'a Config, pack: &'a PackFacts) -> Vec<&'a str> {
     }
 }
 
-/// Checks that each token of a client belongs to a served side, and that its calls have a
-/// credential.
-fn check_client(client: &ClientConfig, config: &Config, pack: &PackFacts, findings: &mut Findings) {
-    let spoken = spoken(config, pack);
+/// Checks that each token of a client belongs to a side of `spoken`, and that calls to a side of
+/// `translated` have a credential.
+fn check_client(
+    client: &ClientConfig,
+    spoken: &[&str],
+    translated: &[&str],
+    pack: &PackFacts,
+    findings: &mut Findings,
+) {
     for (side, _) in &client.tokens {
         if known_side(side, pack, findings).is_none() {
             continue;
@@ -267,8 +277,7 @@ fn check_client(client: &ClientConfig, config: &Config, pack: &PackFacts, findin
             findings.push(
                 Finding::error(Code::PackMismatch, side.span, what).help("leave it out, or add the front"),
             );
-        // If all operations are in `legacy`, calls are forwarded with the client's own token.
-        } else if phases_of(&side.value, config, pack).iter().any(|phase| *phase != Phase::Legacy) {
+        } else if translated.contains(&side.value.as_str()) {
             check_calls(client, side, pack, findings);
         }
     }

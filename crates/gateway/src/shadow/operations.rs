@@ -4,7 +4,7 @@
 use std::fmt;
 
 /// Selects the operations that a setting applies to.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OperationKey {
     /// The side; `None` for every side.
     pub side: Option<String>,
@@ -29,14 +29,6 @@ impl OperationKey {
             _ => of(None, text.trim()),
         }
     }
-
-    /// Returns how specifically the key selects an operation of a side, or `None` if it does not
-    /// match. A named operation outweighs a named side.
-    fn weight(&self, side: &str, operation: &str) -> Option<u8> {
-        let fits = |said: &Option<String>, asked: &str| said.as_ref().is_none_or(|said| said == asked);
-        let is_meant = fits(&self.side, side) && fits(&self.operation, operation);
-        is_meant.then(|| 2 * u8::from(self.operation.is_some()) + u8::from(self.side.is_some()))
-    }
 }
 
 impl fmt::Display for OperationKey {
@@ -48,7 +40,7 @@ impl fmt::Display for OperationKey {
     }
 }
 
-/// A setting per operation.
+/// A setting per operation, sorted by key.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PerOperation<T>(Vec<(OperationKey, T)>);
 
@@ -60,15 +52,23 @@ impl<T> Default for PerOperation<T> {
 
 impl<T> FromIterator<(OperationKey, T)> for PerOperation<T> {
     fn from_iter<I: IntoIterator<Item = (OperationKey, T)>>(entries: I) -> PerOperation<T> {
-        PerOperation(entries.into_iter().collect())
+        let mut entries: Vec<_> = entries.into_iter().collect();
+        entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        PerOperation(entries)
     }
 }
 
 impl<T> PerOperation<T> {
     /// Returns the value of the most specific key that matches an operation of a side.
     pub fn get(&self, side: &str, operation: &str) -> Option<&T> {
-        let weighed = self.0.iter().filter_map(|(key, value)| Some((key.weight(side, operation)?, value)));
-        weighed.max_by_key(|(weight, _)| *weight).map(|(_, value)| value)
+        // A named operation outweighs a named side.
+        let keys = [(Some(side), Some(operation)), (None, Some(operation)), (Some(side), None), (None, None)];
+        let find = |(side, operation): (Option<&str>, Option<&str>)| {
+            let of =
+                |key: &OperationKey| (key.side.as_deref(), key.operation.as_deref()).cmp(&(side, operation));
+            self.0.binary_search_by(|(key, _)| of(key)).ok()
+        };
+        keys.into_iter().find_map(find).map(|at| &self.0[at].1)
     }
 
     pub(super) fn values(&self) -> impl Iterator<Item = &T> {
