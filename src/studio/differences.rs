@@ -3,7 +3,7 @@
 
 use super::editor;
 use super::fields::percent_encode;
-use super::layout::{Page, Tab, empty, unread};
+use super::layout::{Page, Tab, empty, page_slice, pager, unread};
 use super::words::{Tone, badge, count, count_noun, moment, operation, percent};
 use super::{PageContext, report_of};
 use crate::admin::AdminResponse;
@@ -14,6 +14,8 @@ use switchback_gateway::shadow::Exported;
 
 /// Mapping lines displayed before and after the responsible one.
 const LINES_AROUND: u32 = 4;
+/// Operations on a page of the list.
+const LISTED: usize = 100;
 /// Most recorded comparisons of one operation.
 const RECORDS_MAX: u32 = 25;
 /// Most fields of one operation, most frequent first.
@@ -37,18 +39,19 @@ async fn list(visit: &PageContext<'_>) -> AdminResponse {
     let body = html! {
         div.page-head { h1 { "Differences" } p.lead { "Answers that clients would receive differently, by operation. Open one to see the fields and the mapping line of each." } }
         (visit.staleness(&summaries))
-        @if summaries.value.is_some() { section.panel { (table(visit, &reports)) } }
+        @if summaries.value.is_some() { section.panel { (table(visit, reports)) } }
     };
     visit.page(Page::live(Tab::Differences, "Differences", body))
 }
 
-fn table(visit: &PageContext<'_>, operations: &[OperationReport]) -> Markup {
+fn table(visit: &PageContext<'_>, mut operations: Vec<OperationReport>) -> Markup {
     if operations.is_empty() {
         let words = html! { "Set an operation to shadow to compare both sides." };
         return empty("No comparisons yet", &words);
     }
     let wanted = visit.query.get("q").to_lowercase();
-    let shown = operations.iter().filter(|one| one.operation.to_lowercase().contains(&wanted));
+    operations.retain(|one| one.operation.to_lowercase().contains(&wanted));
+    let shown = page_slice(&operations, visit.query.page(), LISTED);
     html! {
         form.filter method="get" action="/differences" {
             label.grow { "Operation" input type="search" name="q" value=(visit.query.get("q")); }
@@ -72,6 +75,7 @@ fn table(visit: &PageContext<'_>, operations: &[OperationReport]) -> Markup {
                 } }
             }
         }
+        (pager(visit, shown.len(), operations.len(), LISTED))
     }
 }
 
