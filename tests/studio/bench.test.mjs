@@ -11,3 +11,9 @@ test("what the studio costs can be measured", async () => {
   assert.match(stdout, /[1-9]\d* looks/);
   assert.match(stdout, /The live view costs -?[\d.]+ % of a core/);
 });
+
+test("the load times of pages can be measured", async () => {
+  const { stdout } = await promisify(execFile)("benches/studio/pages", ["--operations", "3", "--clients", "3", "--calls", "9"]);
+  assert.match(stdout, /9 calls: \{"200":9\}/);
+  assert.match(stdout, /\| `\/operations` \| \d+ \| \d+ \| \d+ \| \d+ \|/);
+});
