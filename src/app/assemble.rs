@@ -111,8 +111,10 @@ pub(super) fn listener_options(config: &Config, memory: &Memory, descriptors: u6
         connections: server::ConnectionLimits {
             max: count(limits.connections).min(bytes(descriptors)),
             per_address_max: limits.connections_per_address.map(count),
-            trusted: config.trusted_proxies.clone(),
+            // The client that a header names may have many connections through one balancer.
+            trusted: [&config.trusted_proxies[..], &config.proxy_protocol].concat(),
         },
+        proxied: config.proxy_protocol.clone(),
         memory: Some(memory.clone()),
         evicts: false,
         is_measured: true,

@@ -236,6 +236,7 @@ impl Reloader {
         let before = &self.config;
         let (new_limits, new_shadow) = (before.limits != config.limits, before.shadow != config.shadow);
         let new_edge = before.trusted_proxies != config.trusted_proxies
+            || before.proxy_protocol != config.proxy_protocol
             || before.forwarded != config.forwarded
             || before.logs_address != config.logs_address;
         // A copy: if a later step fails, `self` still describes the parts that serve.

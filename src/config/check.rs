@@ -79,6 +79,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
         listen: raw.listen.value,
         tls: raw.tls.and_then(|tls| tls_files(tls.value)),
         trusted_proxies: raw.trusted_proxies.value,
+        proxy_protocol: raw.proxy_protocol.value,
         forwarded: raw.forwarded.value,
         admin,
         health: health.map(|listen| listen.value),

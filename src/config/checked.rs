@@ -31,6 +31,8 @@ pub struct Config {
     pub tls: Option<TlsFilesConfig>,
     /// Trusted proxies: their forwarding headers are believed.
     pub trusted_proxies: Vec<IpNet>,
+    /// Balancers that start each connection with a header of the PROXY protocol.
+    pub proxy_protocol: Vec<IpNet>,
     /// How forwarded requests set `Forwarded` and `X-Forwarded-*`.
     pub forwarded: ForwardedFields,
     pub admin: AdminConfig,

@@ -45,6 +45,10 @@ section! {
         /// Addresses and networks, such as `10.0.0.0/8`, of the balancers and proxies in front of
         /// the gateway.
         trusted_proxies: Vec<IpNet> = Vec::new(),
+        /// Addresses and networks of the balancers that start each connection with a header of the
+        /// PROXY protocol (version 1 or 2), which names the client. Their connections without it are
+        /// closed; others must not send it.
+        proxy_protocol: Vec<IpNet> = Vec::new(),
         /// How `X-Forwarded-*` and `Forwarded` are handled in requests that are forwarded to the
         /// service of the client's own side: `pass` them unchanged; `append` the client's address
         /// to the fields of `trusted_proxies`, and replace those of others; `set` the client's

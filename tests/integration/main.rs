@@ -74,6 +74,7 @@ mod passed_bodies;
 mod paths;
 mod playground;
 mod program;
+mod proxy_protocol;
 mod readings;
 mod readme;
 mod recent_requests;

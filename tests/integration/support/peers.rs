@@ -51,7 +51,8 @@ impl Peer {
         Peer::configured(kind, wire, service, "")
     }
 
-    /// The same; for nginx, `more` is added to the lines of its server.
+    /// The same; for nginx, `more` is added to the lines of its server, for HAProxy to the line of the
+    /// service.
     pub fn configured(kind: Kind, wire: Wire, service: SocketAddr, more: &str) -> Option<Peer> {
         let name = match kind {
             Kind::Nginx => "nginx",
@@ -78,7 +79,7 @@ impl Peer {
                 command.arg("-db").arg("-f").arg(write(
                     at,
                     "haproxy.cfg",
-                    &haproxy(at, wire, address, service),
+                    &haproxy(at, wire, address, service, more),
                 ));
             }
             Kind::Envoy => {
@@ -187,7 +188,7 @@ fn is_root() -> bool {
     user.stdout.trim_ascii() == b"0"
 }
 
-fn haproxy(at: &Path, wire: Wire, address: SocketAddr, service: SocketAddr) -> String {
+fn haproxy(at: &Path, wire: Wire, address: SocketAddr, service: SocketAddr, more: &str) -> String {
     let tls = |alpn| format!("ssl crt {}/both.pem alpn {alpn}", at.display());
     let bind = match wire {
         Wire::Plain => String::new(),
@@ -196,7 +197,7 @@ fn haproxy(at: &Path, wire: Wire, address: SocketAddr, service: SocketAddr) -> S
     };
     format!(
         "global\n  maxconn 512\ndefaults\n  mode http\n  timeout connect 5s\n  timeout client 30s\n  timeout server 30s\n\
-         frontend front\n  bind {address} {bind}\n  default_backend back\nbackend back\n  server service {service}\n"
+         frontend front\n  bind {address} {bind}\n  default_backend back\nbackend back\n  server service {service} {more}\n"
     )
 }
 

@@ -4,6 +4,7 @@
 
 use super::activity::{Activity, InFlight, ShutdownListener, ShutdownSignal, TrackedIo};
 use super::http2;
+use super::proxy_protocol;
 use super::ready::{self, Calling};
 use super::{HttpLimits, Lingering, RequestService, ServerOptions};
 use crate::batch::{Batched, OwnTask};
@@ -110,8 +111,9 @@ pub(super) async fn serve<S: RequestService>(
     options: Arc<ServerOptions>,
     activity: Arc<Activity>,
 ) {
-    let peer = Peer { address, is_tls: tls.is_some() };
     let mut serving = pin!(async {
+        let Some((stream, address)) = client_of(stream, address, &options).await else { return };
+        let peer = Peer { address, is_tls: tls.is_some() };
         match tls {
             None => {
                 let Some(spoken) = peek_protocol(&stream).await else { return };
@@ -139,6 +141,26 @@ pub(super) async fn serve<S: RequestService>(
         Poll::Pending
     })
     .await;
+}
+
+/// Returns the connection with the address of its client, which a balancer names in a header of the
+/// PROXY protocol. `None`: the header is missing or invalid.
+async fn client_of(
+    mut stream: TcpStream,
+    address: SocketAddr,
+    options: &ServerOptions,
+) -> Option<(TcpStream, SocketAddr)> {
+    if !options.proxied.iter().any(|network| network.contains(&address.ip().to_canonical())) {
+        return Some((stream, address));
+    }
+    // Boxed, so that other connections do not reserve space for it.
+    match Box::pin(proxy_protocol::read_client(&mut stream)).await {
+        Ok(client) => Some((stream, client.unwrap_or(address))),
+        Err(error) => {
+            tracing::debug!(%error, %address, "a connection without a valid PROXY header");
+            None
+        }
+    }
 }
 
 async fn serve_tls<S: RequestService>(

@@ -14,6 +14,7 @@ mod http2;
 mod inherited;
 mod listen;
 mod permits;
+mod proxy_protocol;
 mod ready;
 mod registry;
 
@@ -63,6 +64,8 @@ pub struct ServerOptions {
     pub lingering: Lingering,
     /// Whether requests carry their [`Peer`] as an extension.
     pub tells_peer: bool,
+    /// Balancers that start each connection with a header of the PROXY protocol, which names the client.
+    pub proxied: Vec<IpNet>,
     /// Limits of upgraded connections.
     pub tunnel: TunnelLimits,
     /// How long requests in flight may take to finish once draining has started.
@@ -118,6 +121,7 @@ impl Default for ServerOptions {
             http: HttpLimits::default(),
             lingering: Lingering::default(),
             tells_peer: false,
+            proxied: Vec::new(),
             tunnel: TunnelLimits::default(),
             grace: Duration::from_secs(30),
         }
