@@ -6,6 +6,7 @@ use super::words::{count_noun, duration, moment, rate};
 use maud::{Markup, html};
 use serde_json::json;
 use std::fmt::Write as _;
+use switchback_gateway::clock::rfc3339;
 use switchback_gateway::telemetry::reading::Quantile;
 
 /// A line of a chart. `None` values are gaps.
@@ -33,6 +34,8 @@ pub(crate) struct Chart<'c> {
     pub(crate) label: String,
     /// Unix time in milliseconds, one per value.
     pub(crate) times: Vec<i64>,
+    /// Whether the time of the label has no data before the first value.
+    pub(crate) is_cropped: bool,
     pub(crate) series: Vec<Series>,
     /// A horizontal line for an upper limit, with its name.
     pub(crate) threshold: Option<(f64, &'static str)>,
@@ -63,6 +66,7 @@ pub(crate) fn traffic<P: SlotCounter>(line: &ChartLine<P>, span: ChartSpan) -> C
         id: "chart-traffic",
         label: format!("Requests and errors per second over {}", span.words()),
         times: line.times(),
+        is_cropped: line.is_cropped,
         series: vec![
             Series::new("requests", "/s", "s-requests", true, requests),
             Series::new("errors", "/s", "s-errors", true, errors),
@@ -86,6 +90,7 @@ pub(crate) fn latency<P: SlotCounter>(line: &ChartLine<P>, label: String) -> Cha
         id: "chart-latency",
         label,
         times: line.times(),
+        is_cropped: line.is_cropped,
         series: vec![
             Series::new("median", "ms", "s-requests", false, quantile(0.5)),
             Series::new(slow, "ms", "s-second", false, quantile(0.99)),
@@ -140,7 +145,8 @@ impl Chart<'_> {
                 }
                 @if let (Some(first), Some(last)) = (first, last) {
                     div.chart-axis {
-                        (moment(first, last)) (moment(last, last))
+                        span { @if self.is_cropped { "no data before " } (moment(first, last)) }
+                        (moment(last, last))
                     }
                 }
             }
@@ -149,12 +155,17 @@ impl Chart<'_> {
 }
 
 impl Chart<'_> {
-    /// Returns the text alternative, with the number of marks; the page lists them.
+    /// Returns the text alternative, with the start of the data and the number of marks; the page
+    /// lists them.
     fn text(&self) -> String {
-        match self.marks.len() {
-            0 => self.label.clone(),
-            marks => format!("{}, with {}", self.label, count_noun(marks as u64, "mark")),
+        let mut text = self.label.clone();
+        if let Some(first) = self.times.first().filter(|_| self.is_cropped) {
+            text += &format!(", no data before {}", rfc3339(*first));
         }
+        if !self.marks.is_empty() {
+            text += &format!(", with {}", count_noun(self.marks.len() as u64, "mark"));
+        }
+        text
     }
 
     /// Returns the place of a moment on the axis.
@@ -307,6 +318,7 @@ mod tests {
             id: "c",
             label: "\"><script>".to_owned(),
             times: vec![0, 1_000],
+            is_cropped: false,
             series: vec![Series {
                 name: "requests",
                 unit: "/s",
@@ -329,13 +341,17 @@ mod tests {
             id: "c",
             label: "Requests".to_owned(),
             times: vec![0, 1_000, 2_000],
+            is_cropped: true,
             series: Vec::new(),
             threshold: None,
             axis: |value| value.to_string(),
             marks: vec![mark(500), mark(9_000)],
         };
         let html = chart.draw().into_string();
-        assert!(html.contains("aria-label=\"Requests, with 2 marks\""), "{html}");
+        assert!(
+            html.contains("aria-label=\"Requests, no data before 1970-01-01T00:00:00Z, with 2 marks\""),
+            "{html}"
+        );
         assert!(
             html.contains("<line class=\"mark\" x1=\"150\" x2=\"150\"") && html.contains("x1=\"600\""),
             "{html}"
@@ -356,7 +372,7 @@ mod tests {
         };
         for (seconds, requests, errors) in [(20.0, 2.5, 0.5), (300.0, 50.0 / 300.0, 10.0 / 300.0)] {
             let slots = vec![(0, point(40, 10)), (1, None), (2, point(0, 0))];
-            let chart = traffic(&ChartLine { seconds, slots }, ChartSpan::Hour);
+            let chart = traffic(&ChartLine::new(seconds, slots), ChartSpan::Hour);
             let values: Vec<_> = chart.series.iter().map(|series| series.values.clone()).collect();
             assert_eq!(values, [[Some(requests), None, Some(0.0)], [Some(errors), None, Some(0.0)]]);
             assert_eq!(chart.series.iter().map(|series| series.unit).collect::<Vec<_>>(), ["/s", "/s"]);

@@ -51,8 +51,8 @@ fn collect(
     all
 }
 
-/// Adds the marks of the charts' time to them. Returns the list of marks as text, with links to the
-/// requests and differences of that time.
+/// Adds the marks of the charts' time to them. Returns the list of the span's marks as text, with
+/// links to the requests and differences of that time.
 pub(super) async fn mark(
     visit: &PageContext<'_>,
     charts: &mut [&mut Chart<'_>],
@@ -60,12 +60,13 @@ pub(super) async fn mark(
     of: Option<(&str, &str)>,
 ) -> Markup {
     let (transitions, notes) = tokio::join!(visit.transitions(), visit.notes());
-    let first = charts.iter().filter_map(|chart| chart.times.first()).min().copied().unwrap_or(visit.now_ms);
-    let marks = collect(transitions.rows(), notes.rows(), first..=visit.now_ms, of);
-    for chart in charts {
-        chart.marks.clone_from(&marks);
-    }
     let minutes = if span == ChartSpan::Hour { 60 } else { 1440 };
+    let period = visit.now_ms - minutes * 60_000..=visit.now_ms;
+    let marks = collect(transitions.rows(), notes.rows(), period, of);
+    for chart in charts {
+        let first = chart.times.first().copied().unwrap_or(visit.now_ms);
+        chart.marks = marks.iter().filter(|mark| mark.at_ms >= first).cloned().collect();
+    }
     let requests = match of {
         Some((_, operation)) => {
             format!("/requests?minutes={minutes}&operation={}", percent_encode(operation))
@@ -83,7 +84,6 @@ pub(super) async fn mark(
             @if marks.is_empty() {
                 p.soft { "No transition, reload or brownout in " (span.words()) "." }
             } @else {
-                p.soft { "Marked in the charts:" }
                 ul.plain { @for mark in marks.iter().take(LISTED) { li { (moment(mark.at_ms, visit.now_ms)) ": " (mark.text) } } }
                 @if marks.len() > LISTED { p.soft { (count_noun((marks.len() - LISTED) as u64, "earlier mark")) ", see " a href="/history" { "History" } "." } }
             }

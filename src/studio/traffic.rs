@@ -146,13 +146,24 @@ pub(crate) trait SlotCounter {
     fn durations(&self) -> &Durations;
 }
 
-/// The slots of a chart, with their width in seconds.
+/// The slots of a chart, with their width in seconds. It starts with the first sample, so that the
+/// chart of a young process is not mostly empty.
 pub(crate) struct ChartLine<P> {
     pub(crate) seconds: f64,
     pub(crate) slots: Vec<(i64, Option<P>)>,
+    /// Whether the span has earlier slots, all without a sample.
+    pub(crate) is_cropped: bool,
 }
 
 impl<P> ChartLine<P> {
+    pub(crate) fn new(seconds: f64, mut slots: Vec<(i64, Option<P>)>) -> ChartLine<P> {
+        let first = slots.iter().position(|(_, point)| point.is_some()).unwrap_or(slots.len());
+        // An axis has two ends.
+        let first = first.min(slots.len().saturating_sub(2));
+        slots.drain(..first);
+        ChartLine { seconds, slots, is_cropped: first > 0 }
+    }
+
     /// Returns the start times of the slots as Unix time in milliseconds.
     pub(crate) fn times(&self) -> Vec<i64> {
         self.slots.iter().map(|(at, _)| *at).collect()
@@ -273,12 +284,12 @@ impl Traffic {
         Some(since.min(now_ms))
     }
 
-    /// Returns the chart data of all replicas.
+    /// Returns the chart data of all replicas, from their first sample on.
     pub(crate) fn all(&self, span: ChartSpan) -> ChartLine<Point> {
         let (state, now_ms) = (self.state(), self.clock.unix_ms());
         let own = state.own.whole(span);
         let slots = sum_slots(state.replicas().map(|rings| rings.whole(span)), own, now_ms, Point::add);
-        ChartLine { seconds: own.width_ms as f64 / 1e3, slots }
+        ChartLine::new(own.width_ms as f64 / 1e3, slots)
     }
 
     /// Returns the chart data of one operation, over all replicas.
@@ -306,7 +317,7 @@ impl Traffic {
             point.or_else(|| is_read(at).then(OperationPoint::default))
         };
         let slots = all.into_iter().map(|(at, found)| (at, point(at, found))).collect();
-        ChartLine { seconds: width_ms as f64 / 1e3, slots }
+        ChartLine::new(width_ms as f64 / 1e3, slots)
     }
 
     /// Returns the requests and errors of an operation in the last hour, over all replicas.
@@ -601,17 +612,25 @@ mod tests {
             [(60_000, 15, 2, 1), (300_000, 5, 2, 1)],
             "what was counted before the first reading has no time"
         );
-        for (span, all, operation) in
-            [(ChartSpan::Hour, (20.0, 180), (60.0, 60)), (ChartSpan::Day, (300.0, 288), (900.0, 96))]
-        {
-            let line = traffic.all(span);
-            assert_eq!((line.seconds, line.slots.len()), all);
-            assert!(line.slots.is_sorted_by(|(at, _), (next, _)| (next - at) as f64 == line.seconds * 1e3));
-            let line = traffic.operation("old", "GET /a", span);
-            assert_eq!((line.seconds, line.slots.len()), operation);
-        }
         assert_eq!(traffic.of_the_hour("old", "GET /a"), (20, 0));
         assert_eq!(traffic.of_the_hour("old", "GET /nothing"), (0, 0));
+        let lengths = |(hour, day): ((usize, bool), (usize, bool)), slots: [(usize, bool); 2]| {
+            let widths = [(ChartSpan::Hour, (20.0, 60.0), hour), (ChartSpan::Day, (300.0, 900.0), day)];
+            for ((span, (width, of_operation), all), slots) in widths.into_iter().zip(slots) {
+                let line = traffic.all(span);
+                assert_eq!((line.seconds, line.slots.len(), line.is_cropped), (width, all.0, all.1));
+                assert!(line.slots.is_sorted_by(|(at, _), (next, _)| (next - at) as f64 == width * 1e3));
+                let line = traffic.operation("old", "GET /a", span);
+                let expected = (of_operation, slots.0, slots.1);
+                assert_eq!((line.seconds, line.slots.len(), line.is_cropped), expected);
+            }
+        };
+        // From the first sample on, and two slots at least.
+        lengths(((18, true), (2, true)), [(6, true), (2, true)]);
+        clock.advance(Duration::from_secs(56 * 60));
+        lengths(((174, true), (12, true)), [(58, true), (4, true)]);
+        let slots = vec![(0, Some(())), (1, None), (2, None)];
+        assert!(!ChartLine::new(1.0, slots).is_cropped, "a gap is no start");
     }
 
     #[test]

@@ -149,6 +149,7 @@ async fn charts(visit: &PageContext<'_>, info: &PhaseInfo) -> Markup {
             span.words()
         ),
         times: line.times(),
+        is_cropped: line.is_cropped,
         series: vec![
             Series::new("differ or unsettled", "%", "s-errors", true, differing),
             Series::new("at most", "%", "s-second", false, bounds),
@@ -588,7 +589,8 @@ mod tests {
             (at, Some(OperationPoint { compared, different, ..OperationPoint::default() }))
         };
         let slots = vec![(0, None), slot(1, 0, 0), slot(2, 10, 1), (3, None), slot(4, 289, 0)];
-        let (differing, bounds) = shares(&ChartLine { seconds: 60.0, slots }, Threshold::default());
+        let (differing, bounds) =
+            shares(&ChartLine { seconds: 60.0, slots, is_cropped: false }, Threshold::default());
         assert_eq!(differing[..4], [None, None, Some(10.0), Some(10.0)]);
         assert_eq!(differing[4].map(|share| percent(share / 100.0)), Some("0.33 %".to_owned()));
         // With one of 299: (1 - p)^299 + 299 p (1 - p)^298 is 0.05 at p = 0.0158.
