@@ -48,6 +48,7 @@ use maud::html;
 use replicas::Replicas;
 use seen::{PATIENCE, Snapshot, SnapshotCache};
 use std::collections::BTreeSet;
+use std::pin::Pin;
 use std::sync::Arc;
 use std::time::Duration;
 use switchback_engine::diff::{OperationReport, Summary, report_one};
@@ -320,9 +321,9 @@ impl Studio {
         match *request.method() {
             Method::GET | Method::HEAD => {
                 let (head, _) = request.into_parts();
-                self.look(&head, &path).await
+                Box::pin(self.look(&head, &path)).await
             }
-            Method::POST => self.form(request, &path).await,
+            Method::POST => Box::pin(self.form(request, &path)).await,
             _ => {
                 AdminResponse::error(StatusCode::METHOD_NOT_ALLOWED, "this address takes GET, HEAD and POST")
                     .with_header("allow", "GET, HEAD, POST")
@@ -381,18 +382,20 @@ impl Studio {
         let visit = self.visit(visitor, headers, uri, path).await;
         let segments: Vec<String> = path.trim_matches('/').split('/').map(percent_decode).collect();
         let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
-        match segments.as_slice() {
-            [""] => overview::page(&visit).await,
-            ["operations", rest @ ..] => operations::look(&visit, rest).await,
-            ["pack", rest @ ..] => pack::look(&visit, rest).await,
-            ["history", rest @ ..] => history::look(&visit, rest).await,
-            ["clients", rest @ ..] => clients::look(&visit, rest).await,
-            ["differences", rest @ ..] => differences::look(&visit, rest).await,
-            ["playground", rest @ ..] => playground::look(&visit, rest).await,
-            ["requests", rest @ ..] => requests::look(&visit, rest),
-            ["editor", rest @ ..] => editor::look(&visit, rest).await,
-            _ => visit.not_found(),
-        }
+        // Boxed, since the futures of pages are large and debug builds copy them in each caller.
+        let page: Pin<Box<dyn Future<Output = AdminResponse> + Send + '_>> = match segments.as_slice() {
+            [""] => Box::pin(overview::page(&visit)),
+            ["operations", rest @ ..] => Box::pin(operations::look(&visit, rest)),
+            ["pack", rest @ ..] => Box::pin(pack::look(&visit, rest)),
+            ["history", rest @ ..] => Box::pin(history::look(&visit, rest)),
+            ["clients", rest @ ..] => Box::pin(clients::look(&visit, rest)),
+            ["differences", rest @ ..] => Box::pin(differences::look(&visit, rest)),
+            ["playground", rest @ ..] => Box::pin(playground::look(&visit, rest)),
+            ["requests", rest @ ..] => return requests::look(&visit, rest),
+            ["editor", rest @ ..] => Box::pin(editor::look(&visit, rest)),
+            _ => return visit.not_found(),
+        };
+        page.await
     }
 
     /// Checks and executes a form.
