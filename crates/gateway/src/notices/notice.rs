@@ -12,6 +12,12 @@ pub enum NoticeKind {
     GateRolledBack,
     /// The gate has moved an operation to a later phase.
     PhaseChanged,
+    /// An operator has paused a rollout.
+    RolloutPaused,
+    /// A rollout has ended before its last step: by a rollback or by an operator.
+    RolloutAborted,
+    /// A rollout has left its last step.
+    RolloutCompleted,
     /// A grant can no longer be refreshed.
     GrantEnded,
     /// A window in which calls are rejected has begun.
@@ -26,10 +32,13 @@ pub enum NoticeKind {
 
 impl NoticeKind {
     /// All kinds.
-    pub const ALL: [NoticeKind; 8] = [
+    pub const ALL: [NoticeKind; 11] = [
         NoticeKind::GateHeld,
         NoticeKind::GateRolledBack,
         NoticeKind::PhaseChanged,
+        NoticeKind::RolloutPaused,
+        NoticeKind::RolloutAborted,
+        NoticeKind::RolloutCompleted,
         NoticeKind::GrantEnded,
         NoticeKind::BrownoutBegan,
         NoticeKind::BrownoutEnded,
@@ -43,6 +52,9 @@ impl NoticeKind {
             NoticeKind::GateHeld => "gate.held",
             NoticeKind::GateRolledBack => "gate.rolled_back",
             NoticeKind::PhaseChanged => "phase.changed",
+            NoticeKind::RolloutPaused => "rollout.paused",
+            NoticeKind::RolloutAborted => "rollout.aborted",
+            NoticeKind::RolloutCompleted => "rollout.completed",
             NoticeKind::GrantEnded => "grant.ended",
             NoticeKind::BrownoutBegan => "brownout.began",
             NoticeKind::BrownoutEnded => "brownout.ended",

@@ -7,7 +7,10 @@ use super::notice::{Notice, NoticeKind};
 use crate::clock::rfc3339;
 use crate::retire::{Brownout, Retirement};
 use crate::shadow::PHASES;
-use crate::store::{GATE_HELD, GRANT_ENDED, HistoryRow, RELOAD_FAILED, Store, StoreError, TransitionRow};
+use crate::store::{
+    GATE_HELD, GRANT_ENDED, HistoryRow, RELOAD_FAILED, ROLLOUT_ABORTED, ROLLOUT_COMPLETED, ROLLOUT_PAUSED,
+    Store, StoreError, TransitionRow,
+};
 use serde_json::json;
 use std::collections::{HashMap, HashSet};
 
@@ -77,7 +80,9 @@ impl NoticeWatch {
                 self.sender.queue(kind, notice).await;
             }
         }
-        for (id, row) in self.store.history_between(writes, [GATE_HELD, GRANT_ENDED, RELOAD_FAILED]).await? {
+        let kinds =
+            [GATE_HELD, GRANT_ENDED, RELOAD_FAILED, ROLLOUT_ABORTED, ROLLOUT_COMPLETED, ROLLOUT_PAUSED];
+        for (id, row) in self.store.history_between(writes, kinds).await? {
             let key = match row.kind.as_str() {
                 // Gateways often read the same file, so one notice suffices until a reload succeeds.
                 RELOAD_FAILED => {
@@ -172,14 +177,21 @@ fn of_transition(row: &TransitionRow) -> (NoticeKind, Notice) {
 
 fn of_entry(row: &HistoryRow) -> (NoticeKind, Notice) {
     let HistoryRow { subject, who, detail, .. } = row;
+    // The subject of holds and rollouts is the side and the operation.
+    let (side, operation) = subject.split_once(' ').unwrap_or(("", subject));
+    let of_operation = || json!({"side": side, "operation": operation, "by": who, "reason": detail});
+    let of_rollout = |kind, verb: &str| {
+        let text = format!("The rollout of {operation} ({side}) {verb} by {who}: {detail}");
+        (kind, of_operation(), text)
+    };
     let (kind, data, text) = match row.kind.as_str() {
         GATE_HELD => {
-            // The subject is the side and the operation.
-            let (side, operation) = subject.split_once(' ').unwrap_or(("", subject));
-            let data = json!({"side": side, "operation": operation, "by": who, "reason": detail});
             let text = format!("{who} holds {operation} ({side}) in its phase. Reason: {detail}");
-            (NoticeKind::GateHeld, data, text)
+            (NoticeKind::GateHeld, of_operation(), text)
         }
+        ROLLOUT_PAUSED => of_rollout(NoticeKind::RolloutPaused, "was paused"),
+        ROLLOUT_ABORTED => of_rollout(NoticeKind::RolloutAborted, "was aborted"),
+        ROLLOUT_COMPLETED => of_rollout(NoticeKind::RolloutCompleted, "was completed"),
         GRANT_ENDED => {
             let text = format!("The grant of {subject} has ended ({detail}): connect the client again.");
             (NoticeKind::GrantEnded, json!({"client": subject, "reason": detail}), text)

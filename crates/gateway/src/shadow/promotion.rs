@@ -14,7 +14,7 @@ use super::rollout::{
     NextChange, RolloutFacts, RolloutPlan, RolloutSettings, RolloutState, RolloutWait, next_change,
 };
 use super::rollouts::step_text;
-use crate::store::{RolloutRow, RolloutWrite, StoreError};
+use crate::store::{ROLLOUT_ABORTED, ROLLOUT_COMPLETED, RolloutRow, RolloutWrite, StoreError};
 use std::time::Duration;
 use switchback_engine::diff::Summary;
 use switchback_engine::evidence::{Basis, Counted, Decision, Gate, Interval, Policy, Stage, Timed};
@@ -129,7 +129,7 @@ async fn execute(phases: &Phases, view: &GateView) -> Result<(), PhasesError> {
         NextChange::Wait(_) => {}
         NextChange::Complete => {
             if let Some(row) = row(RolloutState::Completed, "") {
-                phases.put(&row, seen, "rollout completed").await?;
+                phases.put(&row, seen, ROLLOUT_COMPLETED).await?;
             }
         }
         NextChange::Advance(to) => {
@@ -151,7 +151,7 @@ async fn execute(phases: &Phases, view: &GateView) -> Result<(), PhasesError> {
             let is_aborted = view.rollout.as_ref().is_some_and(|one| one.state == RolloutState::Aborted);
             let row = row(RolloutState::Aborted, &reason).filter(|_| !is_aborted);
             let write = match &row {
-                Some(row) => RolloutWrite::Put { row, seen, entry: Some("rollout aborted") },
+                Some(row) => RolloutWrite::Put { row, seen, entry: Some(ROLLOUT_ABORTED) },
                 None => RolloutWrite::Keep { seen },
             };
             let reason = match &row {

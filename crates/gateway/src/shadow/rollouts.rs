@@ -6,7 +6,9 @@ use super::phases::{
     check_upstream, stored_phase,
 };
 use super::rollout::{RolloutError, RolloutPlan, RolloutState};
-use crate::store::{CONFIGURATION, RolloutRow, RolloutWrite};
+use crate::store::{
+    CONFIGURATION, ROLLOUT_ABORTED, ROLLOUT_COMPLETED, ROLLOUT_PAUSED, RolloutRow, RolloutWrite,
+};
 
 /// An operator's action on the rollout of an operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -118,7 +120,7 @@ impl Phases {
             let cause = TransitionCause { by: Actor::Operator, expected: None, word, rollout };
             return self.change(&table, at, to, cause).await;
         }
-        self.put(row, seen, entry.unwrap_or("rollout completed")).await?;
+        self.put(row, seen, entry.unwrap_or(ROLLOUT_COMPLETED)).await?;
         self.get(Some(&side), &operation)
     }
 
@@ -187,14 +189,14 @@ impl Phases {
             reason: String::new(),
         };
         Ok(match action {
-            RolloutAction::Pause => plain(RolloutState::Paused, "rollout paused"),
+            RolloutAction::Pause => plain(RolloutState::Paused, ROLLOUT_PAUSED),
             RolloutAction::Start { .. } | RolloutAction::Resume => {
                 plain(RolloutState::Running, "rollout resumed")
             }
             RolloutAction::Promote => {
                 let plan = self.state().plan(&before.plan)?.clone();
                 match plan.next(now) {
-                    None => plain(RolloutState::Completed, "rollout completed"),
+                    None => plain(RolloutState::Completed, ROLLOUT_COMPLETED),
                     Some(to) => {
                         let policy = self.state().gate.policy_for(&before.side, &before.operation);
                         let to = policy.unwrap_or_default().with_check(to);
@@ -209,7 +211,7 @@ impl Phases {
                 }
             }
             RolloutAction::Abort { back } => {
-                let change = plain(RolloutState::Aborted, "rollout aborted");
+                let change = plain(RolloutState::Aborted, ROLLOUT_ABORTED);
                 let to = stored_phase(&before.back_phase, before.back_share);
                 let set =
                     self.state().set_for(&before.side, &before.operation).and_then(super::phases::phase_of);

@@ -17,6 +17,9 @@ pub const CONFIGURATION: &str = "configuration";
 /// Kinds of entries that notices to operators are about.
 pub(crate) const GATE_HELD: &str = "gate held";
 pub(crate) const GRANT_ENDED: &str = "grant ended";
+pub(crate) const ROLLOUT_PAUSED: &str = "rollout paused";
+pub(crate) const ROLLOUT_ABORTED: &str = "rollout aborted";
+pub(crate) const ROLLOUT_COMPLETED: &str = "rollout completed";
 /// The kind of an entry about a failed reload.
 pub const RELOAD_FAILED: &str = "reload failed";
 

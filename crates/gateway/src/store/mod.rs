@@ -56,7 +56,7 @@ pub use grants::{Begin, Finish, GrantFlow, GrantKey, GrantRow, GrantState, NewTo
 pub(crate) use grants::{GrantSummary, REFRESH_REQUESTED};
 use history::GATEWAY;
 pub use history::{CONFIGURATION, HistoryRow, NewHistory, RELOAD_FAILED};
-pub(crate) use history::{GATE_HELD, GRANT_ENDED};
+pub(crate) use history::{GATE_HELD, GRANT_ENDED, ROLLOUT_ABORTED, ROLLOUT_COMPLETED, ROLLOUT_PAUSED};
 pub use keys::Resealed;
 pub use origin::TokenOrigin;
 pub use packs::{NewPackRecord, PackRecordRow, RestoredPackRow};

@@ -34,11 +34,12 @@ impl Store {
     pub(crate) async fn history_between(
         &self,
         [since, until]: [i64; 2],
-        kinds: [&str; 3],
+        kinds: [&str; 6],
     ) -> Result<Vec<(String, HistoryRow)>, StoreError> {
         let sql = "SELECT id, at_ms, kind, subject, scope, who, from_ms, until_ms, detail FROM history \
-                   WHERE change > $1 AND change <= $2 AND kind IN ($3, $4, $5) ORDER BY change";
-        let rows = self.db.rows(sql, args![since, until, kinds[0], kinds[1], kinds[2]]).await?;
+                   WHERE change > $1 AND change <= $2 AND kind IN ($3, $4, $5, $6, $7, $8) ORDER BY change";
+        let [a, b, c, d, e, f] = kinds;
+        let rows = self.db.rows(sql, args![since, until, a, b, c, d, e, f]).await?;
         rows.iter().map(|row| Ok((row.text("id")?, history(row)?))).collect()
     }
 

@@ -1,7 +1,7 @@
 //! Rollouts of operations. The module `shadow` interprets them.
 
 use super::db::{DbRow, Tx, args};
-use super::{NewHistory, Store, StoreError};
+use super::{NewHistory, ROLLOUT_ABORTED, Store, StoreError};
 
 /// The rollout of an operation, running or over.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -85,7 +85,7 @@ impl Store {
                 if ["running", "paused"].contains(&found.text("state")?.as_str()) {
                     let detail = format!("plan `{}`: an operator set the phase", found.text("plan")?);
                     let entry = NewHistory {
-                        kind: "rollout aborted",
+                        kind: ROLLOUT_ABORTED,
                         subject: &subject,
                         detail: &detail,
                         ..NewHistory::default()
@@ -138,4 +138,55 @@ fn rollout(row: &DbRow) -> Result<RolloutRow, StoreError> {
         updated_ms: row.int("updated_ms")?,
         change: row.int("change")?,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::clock::Clock;
+    use crate::store::seal::{KeyRing, SealingKey};
+    use crate::store::{MissingStore, ROLLOUT_PAUSED};
+
+    #[tokio::test]
+    async fn a_rollout_is_replaced_only_in_the_state_that_the_writer_has_read() {
+        let folder = tempfile::tempdir().expect("a folder for the store");
+        let url = format!("sqlite:{}", folder.path().join("switchback.db").display());
+        let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
+        let store =
+            Store::open(&url, ring, Clock::paused_at(0), MissingStore::Create).await.expect("it opens");
+        let row = |state: &str| RolloutRow {
+            side: "v2".to_owned(),
+            operation: "GET /a".to_owned(),
+            plan: "careful".to_owned(),
+            state: state.to_owned(),
+            back_phase: "legacy".to_owned(),
+            back_share: None,
+            who: "Ada".to_owned(),
+            reason: "a holiday".to_owned(),
+            started_ms: 1,
+            updated_ms: 2,
+            change: 0,
+        };
+        let put = async |state: &str, seen| {
+            store.put_rollout(&row(state), seen, ROLLOUT_PAUSED).await.expect("the store answers")
+        };
+        let stored = async || store.rollouts().await.expect("a list").pop().expect("there is one");
+        assert!(put("running", None).await);
+        let first = stored().await.change;
+        assert!(!put("paused", None).await && !put("paused", Some(first + 1)).await);
+        assert_eq!(stored().await, RolloutRow { change: first, ..row("running") });
+        assert!(put("paused", Some(first)).await);
+        assert!(!put("aborted", Some(first)).await, "it has changed since");
+        let second = stored().await.change;
+        assert!(second > first);
+        let mut tx = store.write().await.expect("the store answers");
+        for (seen, expected) in [(None, false), (Some(first), false), (Some(second), true)] {
+            let kept = store.write_rollout(&mut tx, ("v2", "GET /a"), RolloutWrite::Keep { seen }).await;
+            assert_eq!(kept.expect("the store answers"), expected, "{seen:?}");
+        }
+        tx.undo().await;
+        let entries = store.history(9).await.expect("a list");
+        let entries: Vec<_> = entries.iter().map(|one| (one.subject.as_str(), one.detail.as_str())).collect();
+        assert_eq!(entries, [("v2 GET /a", "plan `careful`: a holiday"); 2], "one for each change");
+    }
 }
