@@ -14,12 +14,12 @@ use switchback_engine::diff::{OperationReport, Proof};
 use switchback_gateway::clock::unix_ms;
 use switchback_gateway::proxy::unknown_calls::UnknownCall;
 use switchback_gateway::retire::Brownout;
-use switchback_gateway::shadow::{PhaseInfo, PhaseView, Transition};
+use switchback_gateway::shadow::{PhaseInfo, PhaseView, RolloutState, RolloutView, Transition};
 use switchback_gateway::store::{EventCount, GrantState};
 use switchback_gateway::token::{ClientInfo, CredentialInfo, CredentialState};
 
 /// Names all checks, for the empty list.
-pub(crate) const CHECKED: &str = "Checked: brownouts, the store, replicas, reloads, restored packs, pending restarts, certificates, operations, \
+pub(crate) const CHECKED: &str = "Checked: brownouts, the store, replicas, reloads, restored packs, pending restarts, certificates, operations, rollouts, \
                                   grants, credentials, client records, events and unknown calls.";
 
 /// Most items of one kind.
@@ -229,11 +229,16 @@ pub(crate) fn next_phase(now: &PhaseView) -> Option<(&'static str, &'static str)
     }
 }
 
-/// Returns operations that were rolled back, exceed the threshold, or can be promoted.
+/// A rollout with its side and operation.
+pub(crate) type RolloutOf<'r> = (&'r str, &'r str, &'r RolloutView);
+
+/// Returns operations that were rolled back, have a rollout that only an operator can continue,
+/// exceed the threshold, or can be promoted.
 pub(crate) fn of_operations(
     phases: &[PhaseInfo],
     reports: &[OperationReport],
     transitions: &[Transition],
+    rollouts: &[RolloutOf<'_>],
 ) -> Vec<AttentionItem> {
     let mut problems = Vec::new();
     let mut ready = Vec::new();
@@ -251,6 +256,11 @@ pub(crate) fn of_operations(
             let place = Place::Operation { side: side.clone(), operation: operation.clone() };
             let remedy = Remedy::Look("Look at it", place);
             problems.push(item(id("back"), text.and(format!(": {}", back.evidence)), remedy));
+        }
+        let rollout = rollouts.iter().find(|one| one.0 == side && one.1 == operation).map(|one| one.2);
+        if let Some(text) = rollout.and_then(|rollout| stopped(rollout, of.clone())) {
+            let place = Place::Rollout { side: side.clone(), operation: operation.clone() };
+            problems.push(item(id("rollout"), text, Remedy::Look("Look at it", place)));
         }
         let report = reports.iter().find(|report| report.side == side && report.operation == operation);
         match report {
@@ -282,6 +292,18 @@ pub(crate) fn of_operations(
         problems.push(item("operations-more", text, Remedy::Look("Operations", Place::Operations)));
     }
     problems
+}
+
+/// Describes a rollout that does not advance until an operator acts. `None` for others.
+fn stopped(rollout: &RolloutView, of: Sentence) -> Option<Sentence> {
+    let RolloutView { name, who, reason, updated_ms, .. } = rollout;
+    if rollout.state.is_active() && rollout.plan.is_none() {
+        let text = of.strong("has a rollout without a plan").and(": the configuration no longer has ");
+        return Some(text.code(name).and("."));
+    }
+    let colon = if reason.is_empty() { "" } else { ": " };
+    let text = of.strong("has a paused rollout").and(", ").code(name).and(format!(", by {who} "));
+    (rollout.state == RolloutState::Paused).then(|| text.moment(*updated_ms).and(format!("{colon}{reason}")))
 }
 
 /// Returns clients with failing calls, or soon failing ones, and clients that have left the
@@ -441,6 +463,7 @@ pub(crate) fn of_unknown_calls(unknown: &[UnknownCall], context: &AttentionConte
 pub(crate) mod tests {
     use super::*;
     use switchback_engine::diff::{Counts, Summary, Threshold, report};
+    use switchback_gateway::shadow::{Phase, RolloutPlan, RolloutStep};
     use switchback_gateway::token::GrantInfo;
 
     const HOUR_MS: i64 = 3_600_000;
@@ -709,7 +732,7 @@ pub(crate) mod tests {
         });
         let phases = ["GET /back", "GET /bad", "GET /good", "GET /few"].map(info);
         check(
-            &of_operations(&phases, &reports, &transitions),
+            &of_operations(&phases, &reports, &transitions, &[]),
             &[
                 ("back-v2-GET /back", &["was rolled back 1 h ago: rolled back: 5 of 10 differ"]),
                 ("above-v2-GET /bad", &["differs too much: 50 of 100 answers"]),
@@ -723,6 +746,63 @@ pub(crate) mod tests {
                 ),
             ],
         );
+    }
+
+    #[test]
+    fn operations_need_attention_for_a_rollout_that_only_an_operator_continues() {
+        let info = |name: &str| PhaseInfo {
+            side: "v2".to_owned(),
+            operation: name.to_owned(),
+            writes: false,
+            now: PhaseView { phase: "shadow", share: None },
+            from: "operator".to_owned(),
+            since: None,
+            configured: PhaseView { phase: "legacy", share: None },
+            version: 1,
+            held: None,
+        };
+        let plan =
+            RolloutPlan { steps: vec![RolloutStep { phase: Phase::Shadow, period: None }], window: None };
+        let rollout = |state, plan: Option<&RolloutPlan>, reason: &str| RolloutView {
+            name: "careful".to_owned(),
+            plan: plan.cloned(),
+            state,
+            step: Some(0),
+            phase: Phase::Shadow,
+            in_step_ms: 0,
+            waits: Vec::new(),
+            who: "Ada".to_owned(),
+            reason: reason.to_owned(),
+            started_ms: 0,
+            updated_ms: 12 * HOUR_MS,
+        };
+        let all = [
+            ("GET /paused", rollout(RolloutState::Paused, Some(&plan), "a holiday")),
+            ("GET /running", rollout(RolloutState::Running, Some(&plan), "")),
+            ("GET /planless", rollout(RolloutState::Running, None, "")),
+            ("GET /over", rollout(RolloutState::Completed, None, "")),
+            ("GET /aborted", rollout(RolloutState::Aborted, Some(&plan), "a mistake")),
+        ];
+        let phases: Vec<PhaseInfo> = all.iter().map(|(name, _)| info(name)).collect();
+        let rollouts: Vec<RolloutOf<'_>> = all.iter().map(|(name, one)| ("v2", *name, one)).collect();
+        check(
+            &of_operations(&phases, &[], &[], &rollouts),
+            &[
+                (
+                    "rollout-v2-GET /paused",
+                    &[
+                        "has a paused rollout, careful, by Ada 1 h ago: a holiday",
+                        "switchback rollout status 'v2 GET /paused'",
+                    ],
+                ),
+                (
+                    "rollout-v2-GET /planless",
+                    &["has a rollout without a plan: the configuration no longer has careful."],
+                ),
+            ],
+        );
+        let elsewhere = [("v3", "GET /paused", &all[0].1)];
+        check(&of_operations(&phases, &[], &[], &elsewhere), &[]);
     }
 
     #[test]

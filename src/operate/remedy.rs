@@ -38,6 +38,10 @@ pub(crate) enum Place {
         side: String,
         operation: String,
     },
+    Rollout {
+        side: String,
+        operation: String,
+    },
     Differences {
         side: String,
         operation: String,
@@ -74,6 +78,9 @@ impl Remedy {
             Remedy::Look(_, place) => match place {
                 Place::Operations => "switchback phase list".to_owned(),
                 Place::Operation { .. } => "switchback phase transitions".to_owned(),
+                Place::Rollout { side, operation } => {
+                    format!("switchback rollout status {}", quote(&format!("{side} {operation}")))
+                }
                 Place::Differences { .. } => "switchback diff report".to_owned(),
                 Place::Clients | Place::Client(_) => "switchback client list".to_owned(),
                 Place::ClientToConnect(name) => format!("switchback client connect {}", quote(name)),

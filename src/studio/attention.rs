@@ -6,7 +6,7 @@ use super::fields::percent_encode;
 use super::operations::address;
 use super::replicas::Replica;
 use super::words::{count, count_noun, moment_text, operation, sentence};
-use crate::operate::attention::{self, AttentionContext, LastReload, PeerReplica};
+use crate::operate::attention::{self, AttentionContext, LastReload, PeerReplica, RolloutOf};
 use crate::operate::{AttentionItem, Place, Remedy};
 use maud::{Markup, html};
 use serde_json::{Value, json};
@@ -24,8 +24,13 @@ pub(super) struct AttentionList {
 
 /// Reads the data of all conditions.
 pub(super) async fn gather(visit: &PageContext<'_>) -> AttentionList {
-    let (clients, reports, transitions, events) =
-        tokio::join!(visit.clients(), visit.reports(), visit.transitions(), visit.events());
+    let (clients, reports, transitions, gates, events) =
+        tokio::join!(visit.clients(), visit.reports(), visit.transitions(), visit.gates(), visit.events());
+    let rollouts = gates
+        .rows()
+        .iter()
+        .filter_map(|gate| Some((gate.side.as_str(), gate.operation.as_str(), gate.rollout.as_ref()?)));
+    let rollouts: Vec<RolloutOf<'_>> = rollouts.collect();
     let (parts, board) = (visit.parts, visit.parts.board.load());
     let context = AttentionContext {
         now_ms: visit.now_ms,
@@ -48,7 +53,7 @@ pub(super) async fn gather(visit: &PageContext<'_>) -> AttentionList {
         reload.map(|reload| attention::of_the_pack(&reload, &context)).unwrap_or_default(),
         attention::of_the_restoration(board.pack.restored.as_ref(), &context),
         attention::of_certificates(certificates, &context),
-        attention::of_operations(&parts.phases.list(), reports.rows(), transitions.rows()),
+        attention::of_operations(&parts.phases.list(), reports.rows(), transitions.rows(), &rollouts),
         attention::of_clients(clients.rows(), &context),
         attention::of_events(events.rows()),
         attention::of_unknown_calls(&parts.unknown.newest(), &context),
@@ -57,6 +62,7 @@ pub(super) async fn gather(visit: &PageContext<'_>) -> AttentionList {
         (clients.failing_since, "grants and credentials"),
         (reports.failing_since, "differences"),
         (transitions.failing_since, "transitions"),
+        (gates.failing_since, "rollouts"),
         (events.failing_since, "events"),
     ];
     let unread = reads.iter().filter(|(since, _)| since.is_some()).map(|(_, name)| *name).collect();
@@ -113,7 +119,9 @@ fn page(remedy: &Remedy) -> Option<String> {
         Remedy::Promote { side, operation, .. } => address(side, operation),
         Remedy::Look(_, place) => match place {
             Place::Operations => "/operations?sort=differences".to_owned(),
-            Place::Operation { side, operation } => address(side, operation),
+            Place::Operation { side, operation } | Place::Rollout { side, operation } => {
+                address(side, operation)
+            }
             Place::Differences { side, operation } => {
                 format!("/differences/{}/{}", percent_encode(side), percent_encode(operation))
             }

@@ -4,7 +4,7 @@
 use super::dual_gate::{configured, shown};
 use crate::support::dual::{Dual, Running, Upstreams, administrator, control, eventually, request};
 use crate::support::postgres;
-use crate::support::raw::{self, Client};
+use crate::support::raw::{self, Act, Client, Upstream, answer};
 use crate::support::studio::{Session, address, section};
 use serde_json::{Value, json};
 use std::net::SocketAddr;
@@ -154,6 +154,73 @@ async fn post(admin: SocketAddr, action: &str, body: &Value) -> (u16, Value) {
     (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
 }
 
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_rollout_starts_where_its_operation_is_and_an_operator_promotes_it_where_the_gate_is_closed() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let dual = Dual::new();
+    let more = "phases: { 'GET /contacts/{id}': shadow, 'GET /chats': { phase: canary, share: 0.5 } }\n\
+        shadow: { noise: 0 }\n\
+        rollout: { slow: { steps: [{ phase: shadow, for: 1h }, { phase: canary, share: 0.5, for: 0s }, translated] } }\n\
+        gate: { default: { mismatch: 0.2, compared: 20, min_period: 30d }, 'GET /chats': never }\n";
+    let (app, clock) = configured(&dual, &service, more).await;
+    let (admin, clients) = (app.addresses().admin, app.addresses().clients);
+    let account = administrator(&service);
+    let waits = |rollout: &Value| -> Vec<String> {
+        let waits = rollout["waits"].as_array().expect("a list");
+        waits.iter().filter_map(|wait| wait["for"].as_str()).map(str::to_owned).collect()
+    };
+    // Time and evidence before the rollout do not count as time in its step.
+    let counts = async || shown(admin, "/api/diff").await["operations"][0]["counts"].clone();
+    while counts().await["equal"].as_u64().unwrap_or(0) == 0 {
+        call(clients, account).await;
+    }
+    clock.advance(Duration::from_secs(2 * 3600));
+    let (status, started) = post(admin, "start", &json!({"operation": OPERATION})).await;
+    assert_eq!(
+        (status, &started["step"], &started["seconds_in_step"]),
+        (200, &json!(1), &json!(0)),
+        "{started}"
+    );
+    assert_eq!(started["waits"][0]["seconds"], 3600, "{started}");
+
+    let (status, started) = post(admin, "start", &json!({"operation": LIST})).await;
+    let now = json!({"phase": "canary", "share": 0.5});
+    assert_eq!((status, &started["step"], &started["now"]), (200, &json!(2), &now), "{started}");
+    assert_eq!(
+        (waits(&started), shown(admin, "/api/phases/transitions").await),
+        (vec!["gate".into()], json!([]))
+    );
+    let (status, promoted) = post(admin, "promote", &json!({"operation": LIST})).await;
+    assert_eq!((status, &promoted["now"]["phase"]), (200, &json!("translated")), "{promoted}");
+    let (status, aborted) = post(admin, "abort", &json!({"operation": LIST})).await;
+    assert_eq!((status, &aborted["state"]), (200, &json!("aborted")), "{aborted}");
+    assert_eq!(aborted["now"]["phase"], "translated", "it stays in its phase");
+
+    // Against the evidence, a promotion is forced with a reason.
+    let rule = json!({"side": "v3", "path": "/contacts/{id}", "field": "$.name", "change": {"set": "Somebody else"}});
+    control(&service, "POST differences", rule).await;
+    let is_against = |counts: &Value| {
+        let [different, equal] = ["different", "equal"].map(|name| counts[name].as_u64().unwrap_or(0));
+        different >= 40 && different > equal
+    };
+    while !is_against(&counts().await) {
+        call(clients, account).await;
+        clock.advance(Duration::from_secs(1));
+    }
+    for (request, part) in [
+        (json!({"operation": OPERATION, "reason": "now"}), "differ"),
+        (json!({"operation": OPERATION, "force": true}), "reason"),
+    ] {
+        let (status, refused) = post(admin, "promote", &request).await;
+        let text = refused["error"].as_str().unwrap_or_default();
+        assert!((400..500).contains(&status) && text.contains(part), "{status} {refused}");
+    }
+    let forced = json!({"operation": OPERATION, "reason": "the old service is wrong", "force": true});
+    let (status, promoted) = post(admin, "promote", &forced).await;
+    assert_eq!((status, &promoted["now"]["phase"]), (200, &json!("canary")), "{promoted}");
+    app.shutdown().await;
+}
+
 /// The phase of an operation at a running gateway.
 async fn phase_of(gateway: &Running, operation: &str) -> Value {
     let (_, all) = gateway.admin("GET /api/phases", &Value::Null).await;
@@ -231,6 +298,47 @@ async fn verbs_start_pause_resume_promote_and_abort_across_a_restart() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_paused_an_aborted_and_a_completed_rollout_have_a_notice_and_a_paused_one_needs_attention() {
+    let service = Sandbox::start(Options::default()).await.expect("a loopback address");
+    let receiver = Upstream::start(vec![Act::Reply(answer(200, "", "ok"))]).await;
+    let dual = Dual::new();
+    let more = format!(
+        "{PLANS}notices: {{ receivers: {{ operations: {{ url: 'http://{}/', secret: \
+         whsec_C2FVsBQIhrscChlQIMV+b5sSYspob7oD }} }} }}\n",
+        receiver.address
+    );
+    dual.configure(&service, Upstreams::of(&service), &["administrator"], &more);
+    let gateway = dual.start().await;
+    let attention = async |part: &str| {
+        let (_, found) = gateway.admin("GET /api/attention", &Value::Null).await;
+        found.to_string().contains(part)
+    };
+    let by = ["--by", "Ada", "--reason"];
+    let act =
+        async |words: &[&str]| dual.cli_json(&[&["rollout"], words, &by, &["a holiday"]].concat()).await;
+    act(&["start", LIST]).await;
+    act(&["pause", LIST]).await;
+    receiver.received(1).await;
+    eventually("it needs attention", async || attention("has a paused rollout, careful, by Ada").await).await;
+    act(&["abort", LIST]).await;
+    receiver.received(2).await;
+    eventually("it needs none", async || !attention("rollout").await).await;
+    act(&["start", LIST]).await;
+    for _ in ["canary", "translated", "completed"] {
+        act(&["promote", LIST]).await;
+    }
+    receiver.received(3).await;
+    let seen = receiver.seen();
+    let sent: Vec<Value> = seen.iter().map(|one| serde_json::from_slice(&one.body).expect("JSON")).collect();
+    let kinds: Vec<&str> = sent.iter().filter_map(|one| one["type"].as_str()).collect();
+    assert_eq!(kinds, ["rollout.paused", "rollout.aborted", "rollout.completed"]);
+    let data = json!({"side": "v2", "operation": LIST, "by": "Ada (command line)", "reason": "plan `careful`: a holiday"});
+    for one in &sent {
+        assert_eq!(one["data"], data);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn gateways_on_one_database_take_each_step_once_and_continue_after_a_restart() {
     let Some(url) = postgres::database() else { return };
     let service = Sandbox::start(Options::default()).await.expect("a loopback address");
@@ -294,9 +402,14 @@ async fn the_page_of_an_operation_has_the_steps_the_conditions_and_the_controls(
     };
     act("start", &[("plan", "careful"), ("reason", "it is time")]).await;
     let text = panel("running").await;
-    for part in
-        ["by Ada", "it is time", "shadow for 1 h current", "evidence: too few comparisons", "time: ", "Pause"]
-    {
+    for part in [
+        "by Ada",
+        "it is time",
+        "shadow for at least 1 h current",
+        "evidence: too few comparisons",
+        "time: ",
+        "Pause",
+    ] {
         assert!(text.contains(part), "{part}: {text}");
     }
     let page = session.page(&gateway, &here).await;
