@@ -11,7 +11,7 @@ use crate::studio::layout::{Page, Tab};
 use crate::studio::words::{Tone, badge, moment, operation, phase, span};
 use maud::{Markup, html};
 use switchback_gateway::shadow::{
-    GateView, PhaseInfo, PhaseView, RolloutAction, RolloutPlan, RolloutState, RolloutView,
+    GateView, PhaseInfo, PhaseView, RolloutAction, RolloutPlan, RolloutState, RolloutView, RolloutWait,
 };
 
 /// Returns the action that a form requests.
@@ -30,7 +30,7 @@ pub(super) fn action<'f>(what: &str, form: &'f FormFields) -> Option<RolloutActi
 pub(super) fn outcome(what: &str) -> Option<&'static str> {
     Some(match what {
         "start" => "The rollout was started.",
-        "pause" => "The rollout is paused: it does not advance.",
+        "pause" => "The rollout was paused. It does not advance until it is resumed.",
         "resume" => "The rollout was resumed.",
         "promote" => "The rollout was promoted.",
         "abort" => "The rollout was aborted.",
@@ -70,10 +70,16 @@ fn progress(visit: &PageContext<'_>, rollout: &RolloutView) -> Markup {
             (badge(tone, rollout.state.name())) " by " (rollout.who) " " (moment(rollout.updated_ms, visit.now_ms))
             @if !rollout.reason.is_empty() { ": " (rollout.reason) }
         }
-        @if let Some(plan) = &rollout.plan { (steps(plan, rollout.step, Some(rollout.in_step_ms))) }
+        @if let Some(plan) = &rollout.plan {
+            (steps(plan, rollout.step, Some(rollout.in_step_ms)))
+            @if rollout.state.is_active() { (window(plan)) }
+        }
         @if !rollout.waits.is_empty() {
             p { "The next step waits for:" }
-            ul { @for wait in &rollout.waits { li { (wait_text(wait)) } } }
+            ul { @for wait in &rollout.waits { li { @match wait {
+                RolloutWait::Window { opens_ms: Some(at_ms) } => { "time of day: opens " (moment(*at_ms, visit.now_ms)) },
+                _ => (wait_text(wait)),
+            } } } }
         } @else if rollout.state == RolloutState::Running {
             p.soft { "It changes at the next check, within seconds." }
         }
@@ -88,12 +94,15 @@ fn steps(plan: &RolloutPlan, current: Option<usize>, in_step_ms: Option<u64>) ->
             @let view = PhaseView::from(step.phase);
             li aria-current=[is_current.then_some("step")] {
                 (phase(view.phase, view.share))
-                @if let Some(period) = step.period { " for " (span(period.as_secs())) }
-                @if is_current { strong { " current" } @if let Some(ms) = in_step_ms { ", since " (span(ms / 1000)) } }
+                @if let Some(period) = step.period { " for at least " (span(period.as_secs())) }
+                @if is_current { " " (badge(Tone::Busy, "current")) @if let Some(ms) = in_step_ms { " for " (span(ms / 1000)) } }
             }
         } }
-        @if let Some(window) = &plan.window { p.soft { "It advances only " (window) "." } }
     }
+}
+
+fn window(plan: &RolloutPlan) -> Markup {
+    html! { @if let Some(window) = &plan.window { p.soft { "It advances only " (window) "." } } }
 }
 
 fn controls(visit: &PageContext<'_>, info: &PhaseInfo, rollout: &RolloutView) -> Markup {
@@ -102,9 +111,12 @@ fn controls(visit: &PageContext<'_>, info: &PhaseInfo, rollout: &RolloutView) ->
     let button = |(action, label): (&str, &str)| {
         html! { button type="submit" formaction={ (here) "/" (action) } { (label) } }
     };
+    let is_last = |plan: &RolloutPlan| plan.next(rollout.phase).is_none();
+    let promote =
+        if rollout.plan.as_ref().is_some_and(is_last) { "Complete" } else { "Promote to the next step" };
     let body = html! { div.actions {
         (button(pause))
-        (button(("promote", "Promote to the next step")))
+        @if rollout.plan.is_some() { (button(("promote", promote))) }
         (button(("abort", "Abort")))
     } };
     html! {
@@ -120,7 +132,7 @@ fn controls(visit: &PageContext<'_>, info: &PhaseInfo, rollout: &RolloutView) ->
 
 fn start_form(visit: &PageContext<'_>, info: &PhaseInfo, plans: &[String]) -> Markup {
     html! {
-        form.stack method="get" action={ (address(&info.side, &info.operation)) "/start" } {
+        form.filter method="get" action={ (address(&info.side, &info.operation)) "/start" } {
             label { "Plan" select #plan name="plan" { @for name in plans { option value=(name) { (name) } } } }
             fieldset.bare disabled[visit.store_away.is_some()] { button type="submit" { "Review rollout…" } }
         }
@@ -152,6 +164,7 @@ pub(super) async fn review(visit: &PageContext<'_>, info: &PhaseInfo) -> AdminRe
         section.panel.confirm {
             p.lead { (operation(&info.operation)) " of " strong { (info.side) } ", plan " strong { (name) } }
             (steps(&plan, None, None))
+            (window(&plan))
             p { (phase(info.now.phase, info.now.share)) " → " (phase(view.phase, view.share)) }
             @if let Some(objection) = &objection {
                 div.notice.bad #objection role="alert" {
