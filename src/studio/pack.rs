@@ -434,16 +434,17 @@ fn changes(shown: Option<&PackShown>, before: Option<&PackShown>) -> Markup {
 fn reload(visit: &PageContext<'_>, pack: &PackStatus) -> Markup {
     html! {
         section.panel #reload {
-            @match &pack.last_reload {
+            // The element is there before its outcome, so that screen readers announce it.
+            div role="status" { @match &pack.last_reload {
                 None => (empty("No reload yet", &html! { "The configuration loaded at start is in use." })),
-                Some(reload) => {
-                    p {
-                        @if reload.succeeded { (badge(Tone::Good, "reloaded")) } @else { (badge(Tone::Bad, "failed")) }
-                        " " (moment_text(&reload.at, visit.now_ms))
-                    }
-                    @if let Some(error) = &reload.error { pre.diagnostics tabindex="0" aria-label="Findings" { (error) } }
-                    @if !reload.needs_restart.is_empty() { p.notice.warn { "Changes of " code { (reload.needs_restart.join(", ")) } " take a restart." } }
-                }
+                Some(reload) => p {
+                    @if reload.succeeded { (badge(Tone::Good, "reloaded")) } @else { (badge(Tone::Bad, "failed")) }
+                    " " (moment_text(&reload.at, visit.now_ms))
+                },
+            } }
+            @if let Some(reload) = &pack.last_reload {
+                @if let Some(error) = &reload.error { pre.diagnostics tabindex="0" aria-label="Findings" { (error) } }
+                @if !reload.needs_restart.is_empty() { p.notice.warn { "Changes of " code { (reload.needs_restart.join(", ")) } " take a restart." } }
             }
         }
     }

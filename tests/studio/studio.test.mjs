@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { appendFileSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { ARTEFACTS, AXE, HOSTILE, READ, World, eventually } from "./world.mjs";
+import { ARTEFACTS, AXE, HOSTILE, READ, World, eventually, faultsOf } from "./world.mjs";
 
 let world;
 let traffic;
@@ -30,7 +30,10 @@ const PAGES = {
   differences: "/differences",
   playground: "/playground",
   editor: "/editor?file=contacts.map.yaml&line=48",
+  difference: `/differences/v2/${encodeURIComponent(OPERATION)}`,
   clients: "/clients",
+  client: "/clients/acme",
+  brownout: "/clients/brownouts/new?operation=*&client=*&minutes=10&from=",
   pack: "/pack",
   shapes: "/pack?show=shapes",
   decisions: "/pack?show=decisions",
@@ -39,13 +42,9 @@ const PAGES = {
   files: "/pack?show=files&file=chats.map.yaml&line=12",
   changes: "/pack?show=changes",
   reload: "/pack?show=reload",
+  recorded: "/pack?show=recorded",
   history: "/history",
   nothing: "/nothing-here",
-};
-
-const settled = async (page) => {
-  await page.waitForLoadState("load");
-  await page.evaluate(() => document.fonts.ready);
 };
 
 test("every page is whole, reachable and without a violation, light and dark, wide and on a phone", async () => {
@@ -55,13 +54,8 @@ test("every page is whole, reachable and without a violation, light and dark, wi
       const page = await world.visitor({ scheme, phone });
       for (const [name, path] of Object.entries(PAGES)) {
         await page.goto(path);
-        await settled(page);
+        for (const fault of await faultsOf(page)) found.push(`${name} ${scheme}${phone ? " phone" : ""}: ${fault}`);
         assert.equal(await page.locator("h1").count(), 1, `${name} has one headline`);
-        await page.evaluate(AXE);
-        const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
-        for (const one of violations) found.push(`${name} ${scheme}${phone ? " phone" : ""}: ${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
-        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
-        if (overflow > 0) found.push(`${name} ${scheme}${phone ? " phone" : ""}: ${overflow} px wider than its window`);
         await page.screenshot({ path: join(ARTEFACTS, `${name}-${scheme}${phone ? "-phone" : ""}.png`), fullPage: true });
       }
       assert.deepEqual(page.troubles, []);
@@ -192,6 +186,69 @@ test("a page follows what happens and leaves alone what a person is at", async (
   assert.equal(await page.evaluate(() => document.activeElement.id), "q", "the focus stays");
   assert.ok(selected.length > 0);
   assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});
+
+test("after a form the focus is on its outcome, or on the control that sent it", async () => {
+  const page = await world.visitor();
+  const focused = () => page.evaluate(() => document.activeElement.id || document.activeElement.textContent);
+  // A form that changes something, and its refusal: the outcome.
+  await page.goto(at(OPERATION));
+  await page.locator("#hold-reason").fill("a trial");
+  await page.getByRole("button", { name: "Hold", exact: true }).click();
+  await page.waitForURL(/done=/);
+  assert.equal(await focused(), "done");
+  // Updates of the page leave the focus where it is.
+  await page.waitForResponse((answer) => answer.request().headers()["x-studio-follow"] === "1");
+  await page.waitForResponse((answer) => answer.request().headers()["x-studio-follow"] === "1");
+  assert.equal(await focused(), "done");
+  await page.getByRole("button", { name: "Resume automatic transitions" }).click();
+  await page.getByText("Automatic transitions of this operation are resumed.").waitFor();
+  assert.equal(await focused(), "done");
+  await page.goto("/clients");
+  await page.locator("#brownouts details summary").click();
+  for (const name of ["operation", "client"]) await page.locator(`#brownouts select[name="${name}"]`).selectOption("*");
+  await page.locator("#brownouts details button[type=submit]").press("Enter");
+  await page.locator(".confirm form").evaluate((form) => (form.noValidate = true));
+  await page.locator(".confirm button.danger").press("Enter");
+  await page.locator("#refused").waitFor();
+  assert.equal(await focused(), "refused");
+  await page.goto("/pack");
+  await page.getByRole("button", { name: "Reload", exact: true }).click();
+  await page.locator("#reload [role=status]").getByText("reloaded").waitFor();
+  assert.match(await page.evaluate(() => `${document.activeElement.role} ${document.activeElement.textContent}`), /^status\s+reloaded/);
+  // A filter: its control, whether it is sent by the keyboard, by a button or by a change.
+  await page.goto("/operations");
+  await page.locator("#q").fill("contacts");
+  await page.locator("#q").press("Enter");
+  await page.waitForURL(/q=contacts/);
+  assert.equal(await focused(), "q");
+  await page.getByRole("button", { name: "Show" }).click();
+  await page.waitForLoadState();
+  assert.equal(await focused(), "Show");
+  // A form of another page: its headline.
+  await page.goto(at(OPERATION));
+  await page.getByRole("button", { name: "Review…" }).click();
+  await page.waitForURL(/move/);
+  assert.equal(await page.evaluate(() => document.activeElement.nodeName), "H1");
+  // A link is no form.
+  await page.getByRole("link", { name: "Cancel" }).click();
+  await page.locator("#controls").waitFor();
+  assert.equal(await page.evaluate(() => document.activeElement.nodeName), "BODY");
+  assert.deepEqual(page.troubles, []);
+  await page.context().close();
+});
+
+test("a chart begins with the first data, and says so", async () => {
+  const page = await world.visitor();
+  for (const path of ["/", "/?span=day", at(OPERATION)]) {
+    await page.goto(path);
+    const { times, series } = JSON.parse(await page.locator("#chart-traffic").getAttribute("data-chart"));
+    assert.ok(times.length <= 60, `${path} has the time of this test alone: ${times.length}`);
+    assert.ok(times.length === 2 || series[0].values[0] !== null, path);
+    assert.match(await page.locator("#chart-traffic + .chart-axis").innerText(), /^no data before /, path);
+    assert.match(await page.locator("#chart-traffic").getAttribute("aria-label"), /, no data before 20/);
+  }
   await page.context().close();
 });
 

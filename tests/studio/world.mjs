@@ -41,8 +41,8 @@ const ended = (child) =>
   });
 
 export class World {
-  /** `store`: its address, where it is not a file in the folder; `upstreams`: others than the sandbox; `pack`: changes the pack before it is served; `writable`: whether the studio may save it. */
-  static async open({ store, upstreams, pack = () => {}, writable = false } = {}) {
+  /** `store`: its address, where it is not a file in the folder; `upstreams`: others than the sandbox; `pack`: changes the pack before it is served; `writable`: whether the studio may save it; `more`: further sections. */
+  static async open({ store, upstreams, pack = () => {}, writable = false, more = "" } = {}) {
     const world = new World();
     world.folder = mkdtempSync(join(tmpdir(), "switchback-studio-"));
     world.pack = join(world.folder, "pack");
@@ -74,7 +74,7 @@ gate: { default: { mismatch: 0.01, confidence: 0.95, compared: 100000, min_perio
 shadow: { noise: 0, sample: 1, priority: normal }
 reload: { watch: false }
 log: { format: text, level: info }
-`,
+${more}`,
     );
     await world.start();
     world.browser = await chromium.launch({
@@ -172,6 +172,27 @@ log: { format: text, level: info }
     rmSync(this.folder, { recursive: true, force: true });
   }
 }
+
+/** The violations of axe, best practices included, and controls that a window of this width does not show, of the open page. */
+export const faultsOf = async (page) => {
+  await page.waitForLoadState("load");
+  await page.evaluate(() => document.fonts.ready);
+  await page.evaluate(AXE);
+  const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+  const found = violations.map((one) => `${one.id}: ${one.nodes.slice(0, 3).map((node) => `${node.target} ${node.failureSummary}`).join(" | ")}`);
+  return found.concat(await page.evaluate(() => {
+    const width = document.documentElement.clientWidth;
+    const wide = document.scrollingElement.scrollWidth;
+    // A region that scrolls and takes the focus brings its controls into view.
+    const scrolls = (node) => node && (node.tabIndex >= 0 && node.scrollWidth > node.clientWidth && getComputedStyle(node).overflowX === "auto" ? true : scrolls(node.parentElement));
+    const isOut = (node) => {
+      const { left, right } = node.getBoundingClientRect();
+      return node.checkVisibility({ visibilityProperty: true }) && !node.closest(".skip") && (left < -0.5 || right > width + 0.5) && !scrolls(node.parentElement);
+    };
+    const out = [...document.querySelectorAll("a, button, input, select, textarea, summary, [aria-current]")].filter(isOut);
+    return [...(wide > width ? [`${wide} px wide`] : []), ...out.map((node) => `out of reach: ${node.outerHTML.slice(0, 120)}`)];
+  }));
+};
 
 /** Waits until something holds, by asking again; the time is a bound and nothing that is asserted. */
 export const eventually = async (what, holds) => {

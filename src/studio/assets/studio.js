@@ -6,6 +6,7 @@
 //   form.theme           colours change at once
 //   svg[data-chart]      shows the values under the pointer, or under the arrow keys
 //   [data-submit]        a field that sends its form when it changes
+//   [role=alert], [role=status]   the outcome of a form, which has the focus after it
 //   .leaf.made           a field that lights up what it was made of (data-from, data-place) and the line that made it (data-by, data-line)
 "use strict";
 (() => {
@@ -37,7 +38,7 @@
   // A form that nobody has touched follows what happens, what it was made from included; one that somebody is at stays whole.
   const isTouched = (form) =>
     !form ||
-    form.contains(document.activeElement) ||
+    (form.contains(document.activeElement) && document.activeElement.matches("input, select, textarea")) ||
     [...form.elements].some((one) =>
       one.type === "hidden" ? false : one.nodeName === "SELECT" ? isChosen(one) : one.type === "checkbox" || one.type === "radio" ? one.checked !== one.defaultChecked : "defaultValue" in one && one.value !== one.defaultValue);
   const isOwn = (element, name) =>
@@ -50,7 +51,7 @@
       if (!isOwn(from, name) && from.getAttribute(name) !== value) from.setAttribute(name, value);
     }
     for (const { name } of [...from.attributes]) {
-      if (!to.hasAttribute(name) && !isOwn(from, name) && !name.startsWith("data-own")) from.removeAttribute(name);
+      if (!to.hasAttribute(name) && !isOwn(from, name) && name !== "tabindex" && !name.startsWith("data-own")) from.removeAttribute(name);
     }
   };
   const take = (from, to) => {
@@ -174,6 +175,28 @@
       document.cookie = `switchback_theme=${chosen}; Path=/; SameSite=Strict; Max-Age=31536000`;
       for (const button of form.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.value === chosen));
     });
+  }
+
+  // The focus after a form: on its outcome, on the control that sent it, or on the headline -------------------------------
+  const SENT = "switchback_sent";
+  const describe = (control) =>
+    [control.nodeName, control.id, control.name, control.getAttribute("formaction"), control.nodeName === "BUTTON" && control.textContent, control.form?.getAttribute("action")].join("\n");
+  let sent = null;
+  document.addEventListener("click", () => (sent = null), true);
+  document.addEventListener("submit", (event) => {
+    if (event.defaultPrevented) return;
+    const active = document.activeElement;
+    sent = { method: event.target.method, control: describe(event.target.contains(active) ? active : event.submitter ?? event.target) };
+  });
+  addEventListener("pagehide", () => sent && sessionStorage.setItem(SENT, JSON.stringify(sent)));
+  const arrived = JSON.parse(sessionStorage.getItem(SENT));
+  sessionStorage.removeItem(SENT);
+  if (arrived && !document.querySelector("[autofocus]")) {
+    const of = (role) => document.querySelector(`main [role=${role}]:not(#store-away, #live-state, #trail-note)`);
+    const control = () => [...document.querySelectorAll("main :is(input, select, textarea, button)")].find((one) => describe(one) === arrived.control);
+    const target = of("alert") || (arrived.method === "post" && of("status")) || control() || document.querySelector("h1");
+    if (!target?.matches("input, select, textarea, button")) target?.setAttribute("tabindex", "-1");
+    target?.focus();
   }
 
   // Small helps -------------------------------------------------------------------------------------------------------------

@@ -26,7 +26,7 @@ pub(super) fn brownouts(visit: &PageContext<'_>, of: Option<&str>) -> Markup {
             @if shown.is_empty() { p.soft { "No brownouts." } } @else {
                 div.scroll role="region" aria-label="Brownouts" tabindex="0" {
                     table {
-                        thead { tr { th { "State" } th { "From" } th { "Until" } th { "Operations" } th { "Clients" } th { "Reason" } th { "Set by" } th { "" } } }
+                        thead { tr { th { "State" } th { "From" } th { "Until" } th { "Operations" } th { "Clients" } th { "Reason" } th { "Set by" } th { span.visually-hidden { "Action" } } } }
                         tbody { @for one in &shown { (brownout(visit, one, of)) } }
                     }
                 }

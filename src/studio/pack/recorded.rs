@@ -34,7 +34,7 @@ pub(super) fn list(visit: &PageContext<'_>, pack: &PackStatus, recorded: Option<
                 Some(list) if list.packs.is_empty() => (empty("No pack yet", &html! { "Each pack that begins to serve is recorded here." })),
                 Some(list) => {
                     div.scroll role="region" aria-label="Recorded packs" tabindex="0" { table {
-                        thead { tr { th { "Pack" } th { "Began to serve" } th { "By" } th { "Changes of operations" } th { "" } } }
+                        thead { tr { th { "Pack" } th { "Began to serve" } th { "By" } th { "Changes of operations" } th { span.visually-hidden { "Action" } } } }
                         tbody { @for one in &list.packs { (row(visit, pack, one)) } }
                     } }
                 },
