@@ -4,6 +4,7 @@
 use crate::support::dual::{Dual, Running, Upstreams, ask, eventually};
 use crate::support::editor::copy;
 use crate::support::postgres;
+use crate::support::studio::Session;
 use flate2::Compression;
 use flate2::write::DeflateEncoder;
 use serde_json::{Value, json};
@@ -135,9 +136,23 @@ async fn a_previous_pack_serves_until_the_files_change() {
     edit(&dual, "Yet another.", "Not any more.");
     refuses_with(&service, &gateway, "Not any more.").await;
 
-    // The API restores it, and a requested reload ends it.
-    let (status, pack) = gateway.admin(&format!("POST /api/packs/{id}/restore"), &json!({})).await;
+    // The API restores it, and so does the page, unless the pack was reloaded since it was read. A
+    // restoration of the pack on disk ends it, and so does a requested reload.
+    let restore = |id: &str| format!("POST /api/packs/{id}/restore");
+    let (status, pack) = gateway.admin(&restore(&id), &json!({})).await;
     assert_eq!((status, &pack["hash"]), (200, &json!(id)), "{pack}");
+    refuses_with(&service, &gateway, REASON).await;
+    let on_disk = pack["restored"]["instead_of"].as_str().expect("a hash").to_owned();
+    let (status, pack) = gateway.admin(&restore(&on_disk), &json!({})).await;
+    assert_eq!((status, &pack["hash"], &pack["restored"]), (200, &json!(on_disk), &Value::Null), "{pack}");
+    refuses_with(&service, &gateway, "Not any more.").await;
+    let session = Session::open(&gateway).await;
+    let outdated = session.submit(&gateway, "/pack/restore", &[("id", &id), ("seen", "0 never")]).await;
+    assert_eq!(outdated.status, 409, "{}", outdated.text());
+    let page = session.page(&gateway, "/pack?show=recorded").await;
+    let seen = page.split("name=\"seen\" value=\"").nth(1).and_then(|rest| rest.split('"').next());
+    let fields = [("id", id.as_str()), ("seen", seen.expect("a form"))];
+    assert_eq!(session.submit(&gateway, "/pack/restore", &fields).await.status, 303);
     refuses_with(&service, &gateway, REASON).await;
     assert_eq!(gateway.admin("POST /api/reload", &json!({})).await.0, 202);
     refuses_with(&service, &gateway, "Not any more.").await;
@@ -145,6 +160,7 @@ async fn a_previous_pack_serves_until_the_files_change() {
     for (kind, by) in [
         ("pack restored", "Ada (command line)"),
         ("pack restored", "admin.token (admin API)"),
+        ("pack restored", "Ada"),
         ("restoration ended", "admin.token (admin API)"),
     ] {
         assert!(kinds.contains(&(kind.to_owned(), by.to_owned())), "{kind} by {by}: {kinds:?}");
@@ -181,6 +197,20 @@ async fn a_recorded_pack_that_does_not_compile_is_refused_with_its_findings() {
     assert!(status == 409 && text.contains("pack.yaml"), "{status} {refused}");
     let (code, _, err) = dual.cli(&["pack", "restore", &hash, "--yes"]).await;
     assert!(code == Some(2) && err.contains("pack.yaml"), "{code:?} {err}");
+    // Files that are not those of the hash are no recorded pack, and an id names one.
+    let store = dual.opened_store().await;
+    let changed = format!("x{}", &hash[1..]);
+    let (_, files) = packed(&[("pack.yaml", "mapping: 1\n")]);
+    for hash in [&changed, "twice-1", "twice-2"] {
+        let new = NewPackRecord { hash, name: "old", who: "start", operations: "{}", files: &files };
+        store.record_pack(&new).await.expect("it is written");
+    }
+    store.close().await;
+    for (id, status, part) in [(changed.as_str(), 409, "damaged"), ("twice", 400, "give more characters")] {
+        let (answered, refused) = gateway.admin(&format!("POST /api/packs/{id}/restore"), &json!({})).await;
+        let text = refused["error"].as_str().unwrap_or_default();
+        assert!(answered == status && text.contains(part), "{id}: {answered} {refused}");
+    }
     let (status, refused) = gateway.admin("POST /api/packs/none/restore", &json!({})).await;
     assert_eq!(status, 404, "{refused}");
     let (_, pack) = gateway.admin("GET /api/pack", &Value::Null).await;
