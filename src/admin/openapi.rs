@@ -11,7 +11,8 @@ use schemars::SchemaGenerator;
 use schemars::generate::SchemaSettings;
 use serde_json::{Map, Value, json};
 
-/// Schemas of responses, by name.
+/// Schemas of responses, by name. Objects with properties are closed, and all properties are
+/// required except those in `optional`; [`close`] writes both out.
 const SCHEMAS: &str = include_str!("schemas.json");
 
 /// Returns the document of these routes.
@@ -25,6 +26,7 @@ pub(super) fn document(routes: &[AdminRoute]) -> Value {
         path[route.method.to_ascii_lowercase()] = operation(route, &mut bodies);
     }
     let mut schemas: Map<String, Value> = serde_json::from_str(SCHEMAS).expect("a test reads it");
+    schemas.values_mut().for_each(close);
     schemas.extend(bodies.take_definitions(true));
     json!({
         "openapi": "3.1.0",
@@ -43,6 +45,26 @@ pub(super) fn document(routes: &[AdminRoute]) -> Value {
             },
         },
     })
+}
+
+/// Adds the required properties to the objects of a schema, and that they have no others.
+fn close(schema: &mut Value) {
+    match schema {
+        Value::Array(items) => items.iter_mut().for_each(close),
+        Value::Object(members) => {
+            members.values_mut().for_each(close);
+            let optional = members.remove("optional").unwrap_or_default();
+            if let Some(Value::Object(properties)) = members.get("properties") {
+                let is_optional = |name: &&String| {
+                    optional.as_array().is_some_and(|all| all.iter().any(|one| one == name.as_str()))
+                };
+                let required: Value = properties.keys().filter(|name| !is_optional(name)).cloned().collect();
+                members.insert("required".to_owned(), required);
+                members.insert("additionalProperties".to_owned(), false.into());
+            }
+        }
+        _ => {}
+    }
 }
 
 fn operation(route: &AdminRoute, bodies: &mut SchemaGenerator) -> Value {

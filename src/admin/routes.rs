@@ -267,7 +267,7 @@ pub const ROUTES: &[AdminRoute] = &[
     post(
         "/api/capture",
         "Streams live traffic as an HTTP Archive, until its limits are reached or it is ended.",
-        (200, "Object"),
+        (200, "HttpArchive"),
         run!(c => capture::capture(c.parts, c.by, c.request).await),
     )
     .body(|schemas| schemas.subschema_for::<CaptureRequest>())
