@@ -182,17 +182,19 @@ mod tests {
         let ring = KeyRing::parse(&[SealingKey::generate()]).expect("a ring");
         let store =
             Store::open(&url, ring, Clock::paused_at(0), MissingStore::Create).await.expect("it opens");
-        let record = async |hash: &str| {
-            let new =
-                NewPackRecord { hash, name: "p", who: "start", operations: "{}", files: hash.as_bytes() };
+        let record_by = async |hash: &str, who: &str| {
+            let new = NewPackRecord { hash, name: "p", who, operations: "{}", files: hash.as_bytes() };
             store.record_pack(&new).await.expect("it is written");
         };
+        let record = async |hash: &str| record_by(hash, "start").await;
         let listed = async || -> Vec<String> {
             store.packs().await.expect("a list").into_iter().map(|row| row.hash).collect()
         };
         for hash in ["a", "b", "b", "a"] {
             record(hash).await;
         }
+        record_by("a", "another replica").await;
+        assert_eq!(store.packs().await.expect("a list")[0].who, "start", "the first replica's record stays");
         assert_eq!(listed().await, ["a", "b"], "each once, the last first");
         store.restore_pack("b", "p", "a").await.expect("it is written");
         for number in 0..12 {
