@@ -26,7 +26,8 @@ const written = (ages) => {
   }
   const ignored = () => 0;
   const window = { addEventListener: () => {} };
-  const globals = { document, window, Date: Clock, setInterval: (tick) => ticks.push(tick), setTimeout: ignored, clearTimeout: ignored, addEventListener: () => {}, location: { href: "" }, navigator: {} };
+  const sessionStorage = { getItem: () => null, removeItem: () => {} };
+  const globals = { document, window, sessionStorage, Date: Clock, setInterval: (tick) => ticks.push(tick), setTimeout: ignored, clearTimeout: ignored, addEventListener: () => {}, location: { href: "" }, navigator: {} };
   runInNewContext(readFileSync("src/studio/assets/studio.js", "utf8"), globals);
   ticks.forEach((tick) => tick());
   return times.map((time) => time.textContent);
