@@ -53,7 +53,10 @@ impl<T> Default for PerOperation<T> {
 impl<T> FromIterator<(OperationKey, T)> for PerOperation<T> {
     fn from_iter<I: IntoIterator<Item = (OperationKey, T)>>(entries: I) -> PerOperation<T> {
         let mut entries: Vec<_> = entries.into_iter().collect();
+        // Of two spellings of a key, which differ in white space, the last one counts.
+        entries.reverse();
         entries.sort_by(|(one, _), (other, _)| one.cmp(other));
+        entries.dedup_by(|(one, _), (other, _)| one == other);
         PerOperation(entries)
     }
 }
@@ -82,7 +85,7 @@ mod tests {
 
     #[test]
     fn the_key_that_says_most_wins() {
-        let keys = ["default", "v1 default", "GET /a", "v1 GET /a", "v2 GET /b"];
+        let keys = ["default", "v1 default", "v1 GET /c", "GET /a", "v1 GET /a", "v2 GET /b", "v1  GET  /c"];
         let all: PerOperation<&str> = keys.iter().map(|key| (OperationKey::parse(key), *key)).collect();
         for (side, operation, key) in [
             ("v2", "GET /z", "default"),
@@ -91,6 +94,7 @@ mod tests {
             ("v1", "GET /a", "v1 GET /a"),
             ("v2", "GET /b", "v2 GET /b"),
             ("v1", "GET /b", "v1 default"),
+            ("v1", "GET /c", "v1  GET  /c"),
         ] {
             assert_eq!(all.get(side, operation), Some(&key), "{side} {operation}");
         }
