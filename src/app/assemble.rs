@@ -303,6 +303,9 @@ pub(super) fn program(
     traces: Option<Arc<Traces>>,
 ) -> ProgramSettings {
     let pack = &loaded.pack;
+    let own = |front: &config::FrontConfig| {
+        front.operation_limits.iter().map(|(key, own)| (key.value.clone(), own.limits)).collect::<Vec<_>>()
+    };
     let front = |(prefix, side): (String, SideId)| {
         let side = pack.sides[side].name.clone();
         let front = config.fronts.iter().find(|front| front.prefix.as_str() == prefix);
@@ -311,6 +314,8 @@ pub(super) fn program(
             unknown: front.map(|front| front.unknown).unwrap_or_default(),
             announcements: sunset.map(announcements::fields).unwrap_or_default(),
             cors: front.and_then(|front| front.cors.clone()),
+            limits: front.map(|front| front.limits.limits).unwrap_or_default(),
+            operation_limits: front.into_iter().flat_map(own).collect(),
             prefix,
             side,
         }

@@ -3,7 +3,9 @@
 //! Reports all problems in one run.
 
 use super::{StartError, assemble, endpoint, load_pack, tls_files};
-use crate::config::{Config, WebUrl, against_pack, service_key, without_secrets};
+use crate::config::{
+    Config, ReplacedLimit, WebUrl, against_pack, replaced_limits, service_key, without_secrets,
+};
 use http::Method;
 use reqwest::Url;
 use serde::Serialize;
@@ -23,6 +25,8 @@ pub struct Examined {
     pub findings: Findings,
     /// Findings in the pack, as `switchback check` and `switchback test` print them.
     pub pack: Option<String>,
+    /// The limits that fronts and operations replace.
+    pub limits: Vec<ReplacedLimit>,
     /// The results of the connection attempts; empty unless `online`.
     pub tries: Vec<Try>,
 }
@@ -55,7 +59,8 @@ impl Examined {
 
 /// Checks all that serving needs. Opens and changes no resource; sends requests only if `online`.
 pub async fn examine(config: &Config, online: bool) -> Result<Examined, StartError> {
-    let mut examined = Examined { findings: parts(config), ..Examined::default() };
+    let mut examined =
+        Examined { findings: parts(config), limits: replaced_limits(config), ..Examined::default() };
     let mut authorization_server = None;
     match load_pack(config).await {
         Ok(read) => {

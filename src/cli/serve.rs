@@ -4,7 +4,7 @@ use super::output::{COULD_NOT_RUN, HAS_FINDINGS};
 use super::pack::fail;
 use super::stored::Format;
 use crate::app::{self, Examined, RunningApp, StartError, StartOptions, Try};
-use crate::config::{self, ConfigOutcome, Environment};
+use crate::config::{self, ConfigOutcome, Environment, ReplacedLimit};
 use sd_notify::NotifyState;
 use serde_json::json;
 use std::future::Future;
@@ -106,6 +106,9 @@ fn report_check(args: &ServeArgs, check: CheckMode, mut outcome: ConfigOutcome) 
                     eprintln!("{key}: warning: {warning}");
                 }
             }
+            for ReplacedLimit { place, limit, value, inherited } in &examined.limits {
+                println!("{place}: {limit} {value} (instead of {inherited})");
+            }
             if is_ready {
                 println!("{}: ready to serve", args.config.display());
                 let keys = app::TAKE_A_RESTART.join(", ");
@@ -117,6 +120,7 @@ fn report_check(args: &ServeArgs, check: CheckMode, mut outcome: ConfigOutcome) 
                 "ready": is_ready,
                 "configuration": to_json(&outcome.sources, &outcome.findings),
                 "pack": examined.pack,
+                "limits": examined.limits,
                 "tries": examined.tries,
                 "take_a_restart": app::TAKE_A_RESTART,
             });

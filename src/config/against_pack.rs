@@ -100,23 +100,29 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     findings
 }
 
-/// Warns of requests with a job that may take longer than `limits.total_timeout`. This is no error:
+/// Warns of requests with a job that may take longer than their total timeout. This is no error:
 /// the client can repeat the request, which resumes the wait.
 fn check_waits(config: &Config, pack: &PackFacts, findings: &mut Findings) {
-    let total = config.limits.total_timeout;
     let spoken = spoken(config, pack);
     // Only sides with a front: routes of the other side are never run.
     let sides = pack.sides.iter().filter(|side| spoken.contains(&side.name.as_str()));
-    for wait in sides.flat_map(|side| &side.waits).filter(|wait| wait.longest > total) {
-        let span = config.total_timeout_place.unwrap_or_else(|| beginning(config));
+    for (side, wait) in sides.flat_map(|side| side.waits.iter().map(move |wait| (side, wait))) {
+        let inherited =
+            || (config.limits.total_timeout, config.total_timeout_place, "limits.total_timeout".to_owned());
+        let fronts = config.fronts.iter().filter(|front| front.speaks.value == side.name);
+        let timeouts = fronts.map(|front| front.total_timeout(&wait.operation).unwrap_or_else(inherited));
+        // The shortest, where several fronts speak the side.
+        let shortest = timeouts.min_by_key(|(total, ..)| *total).unwrap_or_else(inherited);
+        let (total, span, key) = shortest;
+        if wait.longest <= total {
+            continue;
+        }
+        let span = span.unwrap_or_else(|| beginning(config));
         let what = format!(
-            "`{}` waits {:?} for the service ({}), and a request ends after {total:?} (`limits.total_timeout`)",
+            "`{}` waits {:?} for the service ({}), and a request ends after {total:?} (`{key}`)",
             wait.operation, wait.longest, wait.route
         );
-        let help = format!(
-            "set `limits.total_timeout` above {:?}, or have `within` of its steps shorter",
-            wait.longest
-        );
+        let help = format!("set `{key}` above {:?}, or have `within` of its steps shorter", wait.longest);
         findings.push(Finding::warning(Code::Conflict, span, what).help(help));
     }
 }
@@ -172,6 +178,13 @@ fn check_front(front: &FrontConfig, pack: &PackFacts, findings: &mut Findings) {
             speaks.name
         );
         findings.push(Finding::error(Code::PackMismatch, front.speaks.span, what).help(help));
+    }
+    for (key, _) in &front.operation_limits {
+        if !speaks.operations.contains(&key.value) {
+            let what = format!("`{}` has no operation `{}`", speaks.name, key.value);
+            let finding = Finding::error(Code::PackMismatch, key.span, what);
+            findings.push(finding.did_you_mean(&key.value, &speaks.operations));
+        }
     }
     let Some(backend) = &front.backend else { return };
     if known_side(backend, pack, findings).is_some() && backend.value == front.speaks.value {

@@ -8,6 +8,7 @@ use super::checked::{
 use super::cors;
 use super::dual;
 use super::events::signature;
+use super::front_limits::own_limits;
 use super::read::{FromYaml, NamedMap, OneOrMore, Placed};
 use super::rollout;
 use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, WebUrl};
@@ -67,7 +68,7 @@ pub(super) fn check(raw: RawConfig, findings: &mut Findings) -> Option<Config> {
     let oauth = raw.oauth.and_then(|oauth| self::oauth(oauth, findings));
     let clients = clients(raw.clients.value, has_oauth, oauth.as_ref(), findings);
     let upstreams = upstreams(raw.upstreams, findings);
-    let fronts = fronts(raw.fronts, findings);
+    let fronts = fronts(raw.fronts, raw.limits.value.total_timeout.0, findings);
     let events = super::events::events(raw.events.value, findings);
     let notices = super::notices::notices(raw.notices.value, findings);
     let phases = rollout::phases(&raw.phases.value, &raw.rollout.value, findings);
@@ -516,7 +517,11 @@ fn service_url(url: Option<Placed<WebUrl>>, findings: &mut Findings) -> Option<P
     Some(url)
 }
 
-fn fronts(raw: Option<Placed<NamedMap<PathPrefix, RawFront>>>, findings: &mut Findings) -> Vec<FrontConfig> {
+fn fronts(
+    raw: Option<Placed<NamedMap<PathPrefix, RawFront>>>,
+    total: Duration,
+    findings: &mut Findings,
+) -> Vec<FrontConfig> {
     let Some(raw) = raw else { return Vec::new() };
     // An invalid front was reported and dropped.
     if raw.value.0.is_empty() && !findings.any_within(raw.span) {
@@ -527,12 +532,19 @@ fn fronts(raw: Option<Placed<NamedMap<PathPrefix, RawFront>>>, findings: &mut Fi
     }
     let convert = |(prefix, front): (Placed<PathPrefix>, RawFront)| {
         let cors = front.cors.and_then(|raw| cors::cors(raw.value, findings));
+        let limits = own_limits(&front.limits.value, total, findings);
+        let total = limits.limits.total_timeout.unwrap_or(total);
+        let operations = front.operation_limits.value.0.into_iter();
+        let operation_limits =
+            operations.map(|(key, raw)| (key, own_limits(&raw, total, findings))).collect();
         Some(FrontConfig {
             prefix,
             speaks: front.speaks?,
             backend: front.backend,
             unknown: front.unknown.value,
             cors,
+            limits,
+            operation_limits,
         })
     };
     let mut fronts: Vec<FrontConfig> = raw.value.0.into_iter().filter_map(convert).collect();
@@ -667,6 +679,22 @@ fn connect_timeout(raw: &RawLimits) -> &Placed<Period> {
     if is_longer && !is_given { &raw.upstream_timeout } else { &raw.connect_timeout }
 }
 
+/// Checks that a timeout is neither zero nor longer than any use has.
+pub(super) fn check_wait(name: &str, wait: &Placed<Period>, findings: &mut Findings) {
+    if wait.0 == Duration::ZERO || wait.0 > WAIT_MAX {
+        let what = format!("`{name}` is between 1ms and 1d");
+        findings.push(Finding::error(Code::OutOfRange, wait.span, what));
+    }
+}
+
+/// Checks that a size has at least `floor` bytes.
+pub(super) fn check_floor(name: &str, size: &Placed<ByteSize>, floor: u64, findings: &mut Findings) {
+    if size.0 < floor {
+        let what = format!("`{name}` is at least {}", ByteSize(floor));
+        findings.push(Finding::error(Code::OutOfRange, size.span, what));
+    }
+}
+
 fn check_limits(raw: &RawLimits, findings: &mut Findings) {
     let waits = [
         ("header_timeout", &raw.header_timeout),
@@ -684,10 +712,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("upstream_gone_after", &raw.upstream_gone_after),
     ];
     for (name, wait) in waits {
-        if wait.0 == Duration::ZERO || wait.0 > WAIT_MAX {
-            let what = format!("`{name}` is between 1ms and 1d");
-            findings.push(Finding::error(Code::OutOfRange, wait.span, what));
-        }
+        check_wait(name, wait, findings);
     }
     let ordered = [
         ("connect_timeout", connect_timeout(raw), "upstream_timeout", &raw.upstream_timeout),
@@ -742,13 +767,7 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
         ("upstream_header_bytes", &raw.upstream_header_bytes, HTTP_BYTES_MIN),
     ];
     for (name, size, floor) in floors {
-        if size.0 < floor {
-            findings.push(Finding::error(
-                Code::OutOfRange,
-                size.span,
-                format!("`{name}` is at least {}", ByteSize(floor)),
-            ));
-        }
+        check_floor(name, size, floor, findings);
     }
     if !(BODY_DEPTH_MIN..=BODY_DEPTH_MAX).contains(&raw.body_depth.0) {
         let what = format!("`body_depth` is between {BODY_DEPTH_MIN} and {BODY_DEPTH_MAX}");
@@ -776,7 +795,7 @@ const BODY_DEPTH_MAX: u32 = 256;
 /// Room for an ordinary text.
 const SCALAR_BYTES_MIN: u64 = 4 << 10;
 /// Room for a page of an ordinary list.
-const HELD_BYTES_MIN: u64 = 64 << 10;
+pub(super) const HELD_BYTES_MIN: u64 = 64 << 10;
 
 struct DuplicateNames {
     what: &'static str,

@@ -11,6 +11,7 @@ use switchback_compiler::diagnostic::Span;
 use switchback_gateway::notices::{NoticeReceiver, NoticeSettings};
 use switchback_gateway::proxy::cors::CorsSettings;
 use switchback_gateway::proxy::forwarding::ForwardedFields;
+use switchback_gateway::proxy::limits::LimitOverrides;
 use switchback_gateway::proxy::program::UnknownClientPolicy;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::server::IpNet;
@@ -162,6 +163,31 @@ pub struct FrontConfig {
     pub backend: Option<Placed<String>>,
     pub unknown: UnknownClientPolicy,
     pub cors: Option<CorsSettings>,
+    pub limits: OwnLimits,
+    /// Limits by operations as the contract writes them.
+    pub operation_limits: Vec<(Placed<String>, OwnLimits)>,
+}
+
+/// Limits of a front or an operation.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct OwnLimits {
+    pub limits: LimitOverrides,
+    pub total_timeout_place: Option<Span>,
+}
+
+impl FrontConfig {
+    /// Returns the total timeout of an operation, and the place and the key that set it. `None`: it is
+    /// that of `limits`.
+    pub fn total_timeout(&self, operation: &str) -> Option<(Duration, Option<Span>, String)> {
+        let prefix = self.prefix.as_str();
+        let own = self.operation_limits.iter().find(|(key, _)| key.value == operation);
+        let own =
+            own.map(|(_, own)| (own, format!("fronts.{prefix}.operation_limits.{operation}.total_timeout")));
+        let levels = own.into_iter().chain([(&self.limits, format!("fronts.{prefix}.limits.total_timeout"))]);
+        levels
+            .into_iter()
+            .find_map(|(own, key)| Some((own.limits.total_timeout?, own.total_timeout_place, key)))
+    }
 }
 
 /// An upstream service.

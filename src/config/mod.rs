@@ -11,6 +11,7 @@ mod checked;
 mod cors;
 mod dual;
 mod events;
+mod front_limits;
 mod notices;
 mod quoting;
 mod read;
@@ -24,9 +25,10 @@ mod tests;
 pub use against_pack::{PackFacts, SettingFacts, SettingType, SideFacts, WaitFacts, against_pack};
 pub use checked::{
     AdminConfig, BrownoutConfig, ClientConfig, Config, EventReceiver, EventsConfig, FrontConfig, GrantConfig,
-    LimitsConfig, NoticesConfig, OAuthConfig, OwnEventsConfig, PhasesConfig, Reload, Sunset, SunsetConfig,
-    TlsFilesConfig, UpstreamConfig, ValueSpans, service_key,
+    LimitsConfig, NoticesConfig, OAuthConfig, OwnEventsConfig, OwnLimits, PhasesConfig, Reload, Sunset,
+    SunsetConfig, TlsFilesConfig, UpstreamConfig, ValueSpans, service_key,
 };
+pub use front_limits::{ReplacedLimit, replaced_limits};
 pub use quoting::without_secrets;
 pub use read::Placed;
 pub use scalars::{ByteSize, DateOrTime, PathPrefix, Period, ScalarError, StoreUrl, WebUrl};

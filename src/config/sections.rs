@@ -4,6 +4,7 @@
 use super::cors::RawCors;
 use super::dual::{RawGate, RawShadow};
 use super::events::{RawEvents, RawSignature};
+use super::front_limits::RawOwnLimits;
 use super::notices::RawNotices;
 use super::read::{
     Free, FromYaml, NamedMap, OneOrMore, Placed, PositiveCount, ReadContext, describe_schema, is_name,
@@ -224,6 +225,10 @@ section! {
         /// Access of pages of other origins (CORS). Without it, preflights are requests like any other,
         /// and only forwarded responses have the fields of their service.
         cors: RawCors,
+        /// Limits of this front in place of those of `limits`.
+        limits: RawOwnLimits = RawOwnLimits::assumed(),
+        /// Limits of single operations of this front, such as `POST /things`.
+        operation_limits: NamedMap<String, RawOwnLimits> = NamedMap(Vec::new()),
     }
 }
 

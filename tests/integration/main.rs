@@ -34,6 +34,7 @@ mod events;
 mod events_dual;
 mod exchange_laws;
 mod forwarded_times;
+mod front_limits;
 mod functions;
 mod gateway_layers;
 mod gateway_load;

@@ -155,7 +155,7 @@ impl Turn {
 }
 
 /// Limits on how slowly a body may arrive.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BodyTimeout {
     /// Longest time between two frames.
     pub idle: Duration,

@@ -13,7 +13,7 @@ use switchback_gateway::memory::Memory;
 use switchback_gateway::proxy::calls::retry::Budget;
 use switchback_gateway::proxy::forwarding::Forwarding;
 use switchback_gateway::proxy::headers::Pseudonym;
-use switchback_gateway::proxy::limits::Limits;
+use switchback_gateway::proxy::limits::{FrontLimits, Limits};
 use switchback_gateway::proxy::origin::CallOrigin;
 use switchback_gateway::proxy::program::{Front, Program, UnknownClientPolicy};
 use switchback_gateway::proxy::side_upstreams::SideUpstreams;
@@ -135,6 +135,7 @@ impl Gateway {
             beside: None,
             announcements: Vec::new(),
             cors: None,
+            limits: FrontLimits::new(limits.inherited(), []),
             phases: Arc::new(OperationTable::new(
                 "old",
                 "",

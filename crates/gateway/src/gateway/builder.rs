@@ -131,6 +131,14 @@ pub enum BuildError {
         /// The name passed to the builder.
         host: String,
     },
+    /// The side has no such operation.
+    #[error("`{side}` has no operation `{operation}` to limit")]
+    UnknownOperation {
+        /// The side's name.
+        side: String,
+        /// The operation of [`FrontSettings::operation_limits`].
+        operation: String,
+    },
     /// The address of this side is invalid.
     #[error("upstream `{0}`: {1}")]
     Upstream(String, #[source] UpstreamError),

@@ -3,7 +3,7 @@
 
 use super::BuildError;
 use crate::proxy::cors::{Cors, CorsSettings};
-use crate::proxy::limits::{Limits, UpstreamLimits};
+use crate::proxy::limits::{FrontLimits, LimitOverrides, Limits, UpstreamLimits};
 use crate::proxy::origin::CallOrigin;
 use crate::proxy::program::{Front, Program, ServedEvents, ShadowUpstreams, UnknownClientPolicy};
 use crate::proxy::side_upstreams::SideUpstreams;
@@ -17,7 +17,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use switchback_engine::translate::Settings;
 use switchback_plan::router::Router;
-use switchback_plan::{Pack, PerSide, SideId};
+use switchback_plan::{Direction, Pack, PerSide, SideId};
 
 /// Most response bytes that the shadow reads, a bound on the cost of any candidate.
 const SHADOW_RESPONSE_BYTES_MAX: u64 = 64 << 20;
@@ -55,6 +55,11 @@ pub struct FrontSettings {
     pub announcements: Vec<(HeaderName, HeaderValue)>,
     /// Cross-origin access of pages. `None`: as the services answer.
     pub cors: Option<CorsSettings>,
+    /// Limits that the front replaces.
+    pub limits: LimitOverrides,
+    /// Limits that operations of the front replace, by operations as the contract writes them, such
+    /// as `POST /things`.
+    pub operation_limits: Vec<(String, LimitOverrides)>,
 }
 
 /// A service to call.
@@ -240,6 +245,7 @@ impl ProgramSettings {
                 beside: shadow,
                 announcements: front.announcements.clone(),
                 cors: front.cors.as_ref().map(Cors::new),
+                limits: self.front_limits(front, &pack.directions[serves])?,
                 phases: phases(serves).unwrap_or_default(),
             });
         }
@@ -250,6 +256,18 @@ impl ProgramSettings {
         });
         let program = Program::new(Arc::clone(pack), Arc::clone(&self.settings), fronts);
         Ok(program.delivering(events).with_traces(self.traces.clone()))
+    }
+
+    /// Returns the limits of a front, which inherits those of the program.
+    fn front_limits(&self, front: &FrontSettings, direction: &Direction) -> Result<FrontLimits, BuildError> {
+        let own = |(operation, own): &(String, LimitOverrides)| {
+            let found = direction.routes.iter().find(|route| *route.operation.key == **operation);
+            let unknown =
+                || BuildError::UnknownOperation { side: front.side.clone(), operation: operation.clone() };
+            Ok((found.ok_or_else(unknown)?.id, *own))
+        };
+        let operations = front.operation_limits.iter().map(own).collect::<Result<Vec<_>, BuildError>>()?;
+        Ok(FrontLimits::new(self.limits.inherited().with(&front.limits), operations))
     }
 
     /// Returns whether a front serves this path.

@@ -2,6 +2,7 @@
 //! of them.
 
 use super::context::RequestContext;
+use super::limits::OperationLimits;
 use super::program::Front;
 use super::record::Facts;
 use super::request::Operation;
@@ -54,6 +55,11 @@ impl RequestFacts<'_> {
     fn route(&self) -> Option<(&Front, &Route)> {
         let (front, operation) = (self.front.as_deref()?, self.operation?);
         Some((front, self.context.program.route(front.serves, operation)))
+    }
+
+    /// Returns the limits of the operation, once the front is known.
+    pub(crate) fn limits(&self) -> Option<&OperationLimits> {
+        Some(self.front.as_deref()?.limits.of(self.operation))
     }
 
     /// Returns whether an operation matched.

@@ -3,10 +3,13 @@
 //!
 //! They are grouped by the part that enforces them: `requests` by the layers above translation,
 //! `bodies` where bodies are read and translated, `upstream` by the connections to the services.
+//! Some of them a front or an operation may replace: after routing, these are read from
+//! [`FrontLimits`] only.
 
 use crate::body::BodyTimeout;
 use std::time::Duration;
 use switchback_engine::translate::stream::Check;
+use switchback_plan::RouteId;
 
 /// Limits of one request, of one client, and of all requests together.
 #[derive(Clone, Debug, Default)]
@@ -93,6 +96,132 @@ pub struct UpstreamLimits {
     pub idle_max: usize,
     /// How long a connection stays open while idle, unless the upstream announces less.
     pub idle_timeout: Duration,
+}
+
+/// The limits that a front or one of its operations may replace.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OperationLimits {
+    /// See [`BodyLimits::request_bytes_max`].
+    pub request_bytes_max: u64,
+    /// See [`BodyLimits::forwarded_bytes_max`].
+    pub forwarded_bytes_max: u64,
+    /// See [`RequestLimits::body_timeout`].
+    pub body_timeout: BodyTimeout,
+    /// See [`RequestLimits::total_timeout`].
+    pub total_timeout: Duration,
+    /// Limits of each call to an upstream.
+    pub calls: CallLimits,
+}
+
+/// The limits of one call that a front or an operation may replace. Calls of the shadow have those
+/// of their upstream.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallLimits {
+    /// See [`UpstreamLimits::response_timeout`].
+    pub response_timeout: Duration,
+    /// See [`UpstreamLimits::forwarded_idle_timeout`].
+    pub forwarded_idle_timeout: Duration,
+    /// See [`UpstreamLimits::response_bytes_max`].
+    pub response_bytes_max: u64,
+}
+
+/// Replacements for some of the [`OperationLimits`]. `None` keeps the inherited limit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct LimitOverrides {
+    /// See [`BodyLimits::request_bytes_max`].
+    pub request_bytes_max: Option<u64>,
+    /// See [`BodyLimits::forwarded_bytes_max`].
+    pub forwarded_bytes_max: Option<u64>,
+    /// See [`BodyTimeout::idle`].
+    pub body_idle_timeout: Option<Duration>,
+    /// See [`RequestLimits::total_timeout`].
+    pub total_timeout: Option<Duration>,
+    /// See [`UpstreamLimits::response_timeout`].
+    pub response_timeout: Option<Duration>,
+    /// See [`UpstreamLimits::forwarded_idle_timeout`].
+    pub forwarded_idle_timeout: Option<Duration>,
+    /// See [`UpstreamLimits::response_bytes_max`].
+    pub response_bytes_max: Option<u64>,
+}
+
+/// The limits of a front, and of its operations with limits of their own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FrontLimits {
+    front: OperationLimits,
+    /// Sorted by route; usually empty.
+    operations: Vec<(RouteId, OperationLimits)>,
+}
+
+impl Limits {
+    /// Returns the limits that fronts inherit.
+    pub fn inherited(&self) -> OperationLimits {
+        OperationLimits {
+            request_bytes_max: self.bodies.request_bytes_max,
+            forwarded_bytes_max: self.bodies.forwarded_bytes_max,
+            body_timeout: self.requests.body_timeout,
+            total_timeout: self.requests.total_timeout,
+            calls: self.upstream.calls(),
+        }
+    }
+}
+
+impl UpstreamLimits {
+    /// Returns the limits of calls without limits of their own.
+    pub(crate) fn calls(&self) -> CallLimits {
+        CallLimits {
+            response_timeout: self.response_timeout,
+            forwarded_idle_timeout: self.forwarded_idle_timeout,
+            response_bytes_max: self.response_bytes_max,
+        }
+    }
+}
+
+impl OperationLimits {
+    /// Returns the limits with these replacements.
+    #[must_use]
+    pub fn with(self, own: &LimitOverrides) -> OperationLimits {
+        let OperationLimits { body_timeout, calls, .. } = self;
+        OperationLimits {
+            request_bytes_max: own.request_bytes_max.unwrap_or(self.request_bytes_max),
+            forwarded_bytes_max: own.forwarded_bytes_max.unwrap_or(self.forwarded_bytes_max),
+            body_timeout: BodyTimeout {
+                idle: own.body_idle_timeout.unwrap_or(body_timeout.idle),
+                ..body_timeout
+            },
+            total_timeout: own.total_timeout.unwrap_or(self.total_timeout),
+            calls: CallLimits {
+                response_timeout: own.response_timeout.unwrap_or(calls.response_timeout),
+                forwarded_idle_timeout: own.forwarded_idle_timeout.unwrap_or(calls.forwarded_idle_timeout),
+                response_bytes_max: own.response_bytes_max.unwrap_or(calls.response_bytes_max),
+            },
+        }
+    }
+
+    /// Returns the limit of a body that may be forwarded or translated. Code that buffers a body
+    /// enforces `request_bytes_max`.
+    pub(crate) fn body_bytes_max(&self) -> u64 {
+        self.forwarded_bytes_max.max(self.request_bytes_max)
+    }
+}
+
+impl FrontLimits {
+    /// Creates the limits of a front. Operations inherit those of the front.
+    pub fn new(
+        front: OperationLimits,
+        operations: impl IntoIterator<Item = (RouteId, LimitOverrides)>,
+    ) -> FrontLimits {
+        let operations = operations.into_iter().map(|(route, own)| (route, front.with(&own)));
+        let mut operations: Vec<_> = operations.collect();
+        operations.sort_by_key(|(route, _)| *route);
+        FrontLimits { front, operations }
+    }
+
+    /// Returns the limits of an operation, or those of requests without one.
+    pub fn of(&self, route: Option<RouteId>) -> &OperationLimits {
+        let found =
+            route.and_then(|route| self.operations.binary_search_by_key(&route, |(own, _)| *own).ok());
+        found.map_or(&self.front, |at| &self.operations[at].1)
+    }
 }
 
 impl Default for RequestLimits {

@@ -5,6 +5,7 @@
 use super::cors::Cors;
 use super::error_form::ErrorForm;
 use super::language::Language;
+use super::limits::FrontLimits;
 use super::origin::CallOrigin;
 use super::side_upstreams::SideUpstreams;
 use crate::shadow::{Knowledge, OperationTable, Phase};
@@ -69,6 +70,8 @@ pub struct Front {
     pub announcements: Vec<(HeaderName, HeaderValue)>,
     /// Cross-origin access of pages. `None`: as the services answer.
     pub cors: Option<Cors>,
+    /// Limits of its requests and their calls.
+    pub limits: FrontLimits,
     /// The phase of each route; changes at runtime.
     pub phases: Arc<OperationTable>,
 }

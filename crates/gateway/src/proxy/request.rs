@@ -3,6 +3,7 @@
 //! [`Authenticated`] has a sender; plans and comparisons work with [`KnownRequest`].
 
 use super::context::RequestContext;
+use super::limits::OperationLimits;
 use super::program::Front;
 use crate::body::Body;
 use crate::memory::MemoryShare;
@@ -154,6 +155,11 @@ impl KnownRequest {
         self.context.program.route(self.front.serves, self.operation.route)
     }
 
+    /// Returns the limits of the operation.
+    pub(crate) fn limits(&self) -> &OperationLimits {
+        self.front.limits.of(Some(self.operation.route))
+    }
+
     /// Returns the operation as the contract writes it.
     pub(crate) fn operation_key(&self) -> &Arc<str> {
         &self.route().operation.key
@@ -230,6 +236,11 @@ pub(crate) struct ForwardedRequest {
 impl ForwardedRequest {
     fn route(&self) -> Option<&Route> {
         self.operation.map(|route| self.context.program.route(self.front.serves, route))
+    }
+
+    /// Returns the limits of the operation, or those of requests without one.
+    pub(crate) fn limits(&self) -> &OperationLimits {
+        self.front.limits.of(self.operation)
     }
 
     /// Returns the host of the operation on the served side.

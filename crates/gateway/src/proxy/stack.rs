@@ -178,11 +178,7 @@ fn inner_layers(
     };
     let dual = dual(&composer, migration.shadow.clone(), memory);
     let (requests, memory) = (limits.requests, memory.clone());
-    let validate = ValidateRequest {
-        limits: requests,
-        body_bytes_max: limits.bodies.forwarded_bytes_max.max(limits.bodies.request_bytes_max),
-        pseudonym: pseudonym.clone(),
-    };
+    let validate = ValidateRequest { limits: requests, pseudonym: pseudonym.clone() };
     ServiceBuilder::new()
         // First, because it needs only the head: requests that an intermediary must not accept are
         // rejected before they take a permit.
@@ -192,7 +188,8 @@ fn inner_layers(
         .layer(layer(LimitLayer::new(requests.in_flight_max)))
         // Around every layer that can wait, so that the time limit includes all of them.
         .layer(layer_fn(move |inner| Timeout { inner, total: requests.total_timeout }))
-        // Before authentication, because how a token is carried depends on the front.
+        // Before authentication, because how a token is carried depends on the front; and before every
+        // layer that reads the body, because the limits of bodies do.
         .layer(layer(RouteLayer))
         // Before authentication, which may have to look for a token in a body.
         .layer(layer_fn(move |inner| FormToken { inner, memory: memory.clone() }))

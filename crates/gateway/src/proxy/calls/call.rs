@@ -5,6 +5,7 @@ use crate::body::Body;
 use crate::error::GatewayError;
 use crate::proxy::Response;
 use crate::proxy::context::RequestContext;
+use crate::proxy::limits::CallLimits;
 use crate::proxy::upstream::Upstream;
 use crate::token::carried::TokenPlace;
 use crate::token::{Client, FixedToken};
@@ -29,6 +30,8 @@ pub(crate) struct Call {
     pub upstream: Arc<Upstream>,
     /// The side that a plan calls; `None` if a request is forwarded.
     pub side: Option<SideId>,
+    /// Limits of the operation. Calls of the shadow have those of their upstream instead.
+    pub limits: CallLimits,
     pub method: Method,
     /// Path and query below the upstream's base URL, percent-encoded, with a leading `/`.
     pub target: String,

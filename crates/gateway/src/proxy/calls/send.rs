@@ -60,14 +60,15 @@ impl Caller for Send {
         let body = form.map_or_else(|| call.payload.take(), Body::full);
         let target = target.as_deref().unwrap_or(&call.target);
         let (method, headers) = (&call.method, &mut call.headers);
+        let way = Way {
+            is_forwarded: call.delivery.interim != InterimHandling::Answer,
+            is_alone: call.delivery.is_alone,
+            limits: call.limits,
+        };
         let outcome = match call.delivery.interim {
             // Boxed because protocol switches are rare: the common future stays small.
-            InterimHandling::Switch => Box::pin(upstream.switch(permit, method, target, headers)).await,
-            interim => {
-                let way = Way {
-                    is_forwarded: interim == InterimHandling::Forward,
-                    is_alone: call.delivery.is_alone,
-                };
+            InterimHandling::Switch => Box::pin(upstream.switch(permit, method, target, headers, way)).await,
+            InterimHandling::Answer | InterimHandling::Forward => {
                 upstream.send(permit, method, target, headers, body, way).await
             }
         };

@@ -341,6 +341,7 @@ impl Exchange<'_> {
             client: Some(Arc::clone(&self.request.client)),
             upstream: Arc::clone(upstream),
             side: Some(backend),
+            limits: self.request.limits().calls,
             delivery: Delivery::new(InterimHandling::Answer, self.is_repeatable(&call)),
             scope_bytes: scope.len(),
             target: if scope.is_empty() { call.target } else { scope + &call.target },

@@ -26,7 +26,7 @@ pub(crate) async fn forward(
     upstream: Arc<Upstream>,
     request: ForwardedRequest,
 ) -> Result<Response, GatewayError> {
-    let effect = request.effect();
+    let (effect, limits) = (request.effect(), request.limits().calls);
     let ForwardedRequest { context, front, client, mut body, _form, .. } = request;
     context.record.set_forwarded();
     let pseudonym = &composer.pseudonym;
@@ -70,6 +70,7 @@ pub(crate) async fn forward(
         scope_bytes: 0,
         // Forwarded responses are not interpreted.
         side: None,
+        limits,
         headers,
         payload: match form {
             Some(form) => Payload::Whole(form),

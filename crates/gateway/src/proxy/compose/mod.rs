@@ -36,7 +36,7 @@ use crate::proxy::limits::BodyLimits;
 use crate::proxy::request::KnownRequest;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{HeaderMap, header};
+use http::header;
 use std::sync::Arc;
 use switchback_engine::translate;
 use switchback_engine::translate::paging::Pages;
@@ -110,22 +110,17 @@ async fn in_parts(
     request: Arc<KnownRequest>,
     body: Body,
 ) -> Result<Response, GatewayError> {
-    let limits = &composer.limits.bodies;
+    let (limits, bytes_max) = (&composer.limits.bodies, request.limits().forwarded_bytes_max);
     // Treat an empty body as absent, whether or not its length was announced.
-    let BodyStart::Longer(body) = body.with_limit(limits.forwarded_bytes_max).beginning(0).await? else {
+    let BodyStart::Longer(body) = body.with_limit(bytes_max).beginning(0).await? else {
         let nothing = Buffered::empty(&composer.memory);
         return Box::pin(compose(composer, request, nothing, None)).await;
     };
-    let body = strip_coding(
-        body,
-        &request.context.headers,
-        ErrorSide::Client,
-        limits.decode_ratio_max,
-        limits.forwarded_bytes_max,
-    )?;
+    let body =
+        strip_coding(body, &request.context.headers, ErrorSide::Client, limits.decode_ratio_max, bytes_max)?;
     let mut exchange = Exchange::new(&composer, Arc::clone(&request));
     let (route, pair, format, plan) = mapping_parts(&request).expect("it was asked whether there is one");
-    let json = json_limits(limits, route);
+    let json = json_limits(limits, request.limits().request_bytes_max, route);
     Box::pin(exchange.in_parts(route, pair, (format, &plan.op), json, body)).await
 }
 
@@ -146,7 +141,7 @@ async fn stream_request(
 ) -> Result<Response, GatewayError> {
     let mut exchange = Exchange::new(&composer, Arc::clone(&request));
     let (route, pair) = passing(&request).expect("it was asked whether there is one");
-    exchange.stream_pair(route, pair, body.with_limit(composer.limits.bodies.forwarded_bytes_max)).await
+    exchange.stream_pair(route, pair, body.with_limit(request.limits().forwarded_bytes_max)).await
 }
 
 /// Buffers the request body first. A separate function, because most requests have no body and need
@@ -157,15 +152,14 @@ async fn with_body(
     body: Body,
 ) -> Result<Response, GatewayError> {
     let waits = request.context.headers.contains_key(header::EXPECT);
-    let reading =
-        buffer_request(body, composer.limits.bodies.request_bytes_max, composer.memory.share(), waits);
+    let reading = buffer_request(body, request.limits().request_bytes_max, composer.memory.share(), waits);
     let raw = request.context.pause(reading).await?;
     // A streamed format retains its content coding.
     let is_coded = request.context.headers.contains_key(header::CONTENT_ENCODING)
         && !raw.bytes.is_empty()
         && passing(&request).is_none();
     let plain = match is_coded {
-        true => Some(Box::pin(decode_body(&composer, &request.context.headers, &raw.bytes)).await?),
+        true => Some(Box::pin(decode_body(&composer, &request, &raw.bytes)).await?),
         false => None,
     };
     compose(composer, request, raw, plain).await
@@ -182,7 +176,7 @@ async fn compose(
     let limits = &composer.limits.bodies;
     let known = Arc::clone(&request);
     let route = known.route();
-    let limits = json_limits(limits, route);
+    let limits = json_limits(limits, request.limits().request_bytes_max, route);
     let text = plain.as_ref().unwrap_or(&raw).bytes.clone();
     let text = request.without_form_token(text);
     let worked = worked_bytes(route, &text, &limits);
@@ -226,7 +220,7 @@ async fn compose(
 /// Returns the JSON limits of a route. The bodies of pairs are translated as a stream, so the
 /// number of their values needs no limit of its own. Routes of several calls build trees, which
 /// take several times the size of the text.
-fn json_limits(limits: &BodyLimits, route: &Route) -> json::Limits {
+fn json_limits(limits: &BodyLimits, request_bytes_max: u64, route: &Route) -> json::Limits {
     let is_held = route.paging.as_ref().is_some_and(|paging| paging.reads_body());
     let is_pair = matches!(route.kind, RouteKind::Pair(_)) && !is_held;
     let base = if is_pair { json::Limits::STREAM } else { json::Limits::DOCUMENT };
@@ -234,22 +228,21 @@ fn json_limits(limits: &BodyLimits, route: &Route) -> json::Limits {
     let (depth, scalar_bytes) = (limits.depth_max, usize::MAX);
     json::Limits { nodes: base.nodes.min(limits.request_values_max), depth, scalar_bytes, ..base }
         .with_members(limits.object_members_max)
-        .with_total_bytes(limits.held_bytes_max.max(limits.request_bytes_max))
+        .with_total_bytes(limits.held_bytes_max.max(request_bytes_max))
 }
 
 /// Decodes the content coding of the request body.
 async fn decode_body(
     composer: &Composer,
-    headers: &HeaderMap,
+    request: &KnownRequest,
     raw: &Bytes,
 ) -> Result<Buffered, GatewayError> {
-    let limits = &composer.limits.bodies;
-    let bytes_max = limits.request_bytes_max;
+    let bytes_max = request.limits().request_bytes_max;
     let body = strip_coding(
         Body::full(raw.clone()),
-        headers,
+        &request.context.headers,
         ErrorSide::Client,
-        limits.decode_ratio_max,
+        composer.limits.bodies.decode_ratio_max,
         bytes_max,
     )?;
     buffer(body, ErrorSide::Client, bytes_max, composer.memory.share()).await

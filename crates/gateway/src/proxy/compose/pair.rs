@@ -148,6 +148,7 @@ impl Exchange<'_> {
         body: Body,
     ) -> Result<Response, GatewayError> {
         let limits = &self.composer.limits;
+        let response_bytes_max = self.request.limits().calls.response_bytes_max;
         let status = parts.status.as_u16();
         if let Some(detail) = unlisted_part(status, &pair.call) {
             return Err(foreign(detail, route));
@@ -174,8 +175,7 @@ impl Exchange<'_> {
                 Body::empty()
             }
             ResponseBody::Plan(_) => {
-                let (ratio_max, bytes_max) =
-                    (limits.bodies.decode_ratio_max, limits.upstream.response_bytes_max);
+                let (ratio_max, bytes_max) = (limits.bodies.decode_ratio_max, response_bytes_max);
                 let body = strip_coding(body, &parts.headers, ErrorSide::Upstream, ratio_max, bytes_max)?;
                 let body = match self.at_once(body, at, &route.origin) {
                     Ok(body) => body,
@@ -193,11 +193,11 @@ impl Exchange<'_> {
             ResponseBody::Opaque(media) => {
                 translate::passed::answer(media, &parts.headers, body.is_empty(), &mut own)
                     .map_err(|failed| foreign(&failed.detail, route))?;
-                body.with_limit(limits.upstream.response_bytes_max)
+                body.with_limit(response_bytes_max)
             }
             ResponseBody::Undescribed => {
                 translate::passed::undescribed(&parts.headers, &mut own);
-                body.with_limit(limits.upstream.response_bytes_max)
+                body.with_limit(response_bytes_max)
             }
             // A status below 400 without a rule is sent only by servers outside the contract.
             ResponseBody::Error(_) if status < 400 => {

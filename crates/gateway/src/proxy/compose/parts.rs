@@ -35,7 +35,7 @@ impl Exchange<'_> {
         let named =
             self.request.context.headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
         let named = named.unwrap_or("");
-        let fields_max = usize::try_from(self.composer.limits.bodies.request_bytes_max).unwrap_or(usize::MAX);
+        let fields_max = usize::try_from(self.request.limits().request_bytes_max).unwrap_or(usize::MAX);
         let parts = Parts::new(named, format, &pair.call.format, op, limits, fields_max);
         let mut parts = Box::new(parts.map_err(|fault| self.fault_of(fault, &route.origin))?);
         let mut share = self.composer.memory.share();

@@ -21,7 +21,7 @@ impl Exchange<'_> {
     pub(crate) async fn wait(&self, wait: Wait, may_write: bool) -> Result<Event, GatewayError> {
         let (clock, context) = (&self.composer.clock, &self.request.context);
         let now = clock.elapsed();
-        let left = self.composer.limits.requests.total_timeout.saturating_sub(context.arrived.elapsed());
+        let left = self.request.limits().total_timeout.saturating_sub(context.arrived.elapsed());
         let is_awaited = self.composer.origin == CallOrigin::Client && !context.record.has_left();
         let Some(end) = wait.ends(now).filter(|_| !is_awaited || wait.pause < left) else {
             return Ok(Event::Late);

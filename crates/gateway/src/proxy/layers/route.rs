@@ -1,8 +1,9 @@
 //! Finds the front and the operation of a request from its method and undecoded path. The upstream
 //! path is built from the values extracted here. The path is parsed only once, so two parsers
-//! cannot disagree about it.
+//! cannot disagree about it. From here on, the body has the limits of its operation.
 
 use super::middleware::{Before, Middleware};
+use crate::body::Body;
 use crate::error::{ErrorKind, GatewayError};
 use crate::proxy::Request;
 use crate::proxy::context::RequestContext;
@@ -28,10 +29,30 @@ impl Middleware<Request> for RouteLayer {
             Err(error) => ControlFlow::Break(Err(error)),
             Ok((front, operation)) => {
                 let Request { context, body } = request;
+                let body = match limit_body(body, &front, operation.as_ref().ok()) {
+                    Ok(body) => body,
+                    Err(error) => return ControlFlow::Break(Err(error)),
+                };
                 ControlFlow::Continue((Routed { context, front, operation, form: None, body }, ()))
             }
         }
     }
+}
+
+/// Applies the limits of an operation to the body of its request. Code that buffers the body
+/// enforces the lower limit of buffered bodies; a forwarded body is streamed, so its length costs no
+/// memory.
+///
+/// # Errors
+///
+/// The announced length is over the limit.
+fn limit_body(body: Body, front: &Front, operation: Option<&Operation>) -> Result<Body, GatewayError> {
+    let limits = front.limits.of(operation.map(|operation| operation.route));
+    let bytes_max = limits.body_bytes_max();
+    if body.length().is_some_and(|length| length > bytes_max) {
+        return Err(GatewayError::new(ErrorKind::TooLarge, "the announced request body is over its limit"));
+    }
+    Ok(body.with_limit(bytes_max).with_timeout(limits.body_timeout))
 }
 
 /// The front of a request, and its operation or the reason why it has none.

@@ -18,6 +18,7 @@ use tower::Service;
 #[derive(Clone)]
 pub(crate) struct Timeout<S> {
     pub inner: S,
+    /// The limit of requests that wait before their front is known.
     pub total: Duration,
 }
 
@@ -69,7 +70,9 @@ where
             return Poll::Pending;
         }
         if this.timer.is_none() {
-            this.timer.set(Some(tokio::time::sleep(*this.total)));
+            // The layers below have found the front by now, before they first wait.
+            let total = this.context.facts().limits().map_or(*this.total, |limits| limits.total_timeout);
+            this.timer.set(Some(tokio::time::sleep(total)));
         }
         let timer = this.timer.as_pin_mut().expect("set just above");
         timer.poll(cx).map(|()| {

@@ -20,9 +20,6 @@ use std::ops::ControlFlow;
 #[derive(Clone)]
 pub(crate) struct ValidateRequest {
     pub limits: RequestLimits,
-    /// Limit of every body. Code that buffers a body enforces the lower limit of buffered bodies; a
-    /// forwarded body is streamed, so its length costs no memory.
-    pub body_bytes_max: u64,
     pub pseudonym: Pseudonym,
 }
 
@@ -32,21 +29,18 @@ impl Middleware<Request> for ValidateRequest {
     type Fault = GatewayError;
 
     fn before(&self, request: Request) -> Before<Self, Request> {
-        if let Err(error) = self.check(&request) {
+        if let Err(error) = self.check(&request.context) {
             return ControlFlow::Break(Err(error));
         }
         if let Some(answer) = own_answer(&request.context) {
             return ControlFlow::Break(answer);
         }
-        let Request { context, body } = request;
-        let body = body.with_limit(self.body_bytes_max).with_timeout(self.limits.body_timeout);
-        ControlFlow::Continue((Request { context, body }, ()))
+        ControlFlow::Continue((request, ()))
     }
 }
 
 impl ValidateRequest {
-    fn check(&self, request: &Request) -> Result<(), GatewayError> {
-        let context = &*request.context;
+    fn check(&self, context: &RequestContext) -> Result<(), GatewayError> {
         check_target(context, self.limits.target_bytes_max)?;
         // The size first: the checks below then read a bounded number of fields.
         let seen = check_header_size(&context.headers, self.limits.header_bytes_max)?;
@@ -59,10 +53,6 @@ impl ValidateRequest {
         }
         if seen.via && headers::has_passed(&context.headers, &self.pseudonym) {
             return Err(GatewayError::new(ErrorKind::LoopDetected, "our own name is in Via"));
-        }
-        if request.body.length().is_some_and(|length| length > self.body_bytes_max) {
-            let detail = "the announced request body is over its limit";
-            return Err(GatewayError::new(ErrorKind::TooLarge, detail));
         }
         Ok(())
     }

@@ -37,7 +37,7 @@ use crate::interim;
 use crate::proxy::Response;
 use crate::proxy::concurrency::{FairConcurrencyLimit, FairPermit, limit_error};
 use crate::proxy::headers::{forwarded_answer, switches_as_asked};
-use crate::proxy::limits::UpstreamLimits;
+use crate::proxy::limits::{CallLimits, UpstreamLimits};
 use crate::proxy::origin::CallOrigin;
 use crate::signature::Signature;
 use crate::telemetry::metrics::UpstreamMeter;
@@ -67,13 +67,15 @@ pub enum UpstreamError {
 }
 
 /// Options of one call.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Way {
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Way {
     /// Forwards informational responses to the client, and measures the idle timeout from the last
     /// byte in either direction.
     pub is_forwarded: bool,
     /// Uses a connection of its own, even where connections are shared.
     pub is_alone: bool,
+    /// Limits of the call, if a client made it.
+    pub limits: CallLimits,
 }
 
 /// A service that the gateway calls.
@@ -277,7 +279,8 @@ impl Upstream {
         body: Body,
         way: Way,
     ) -> Result<Response, GatewayError> {
-        let last_byte = way.is_forwarded.then(|| LastByte::new(self.limits.forwarded_idle_timeout));
+        let limits = self.call_limits(&way);
+        let last_byte = way.is_forwarded.then(|| LastByte::new(limits.forwarded_idle_timeout));
         // A long upload counts as progress: without this, its call would time out before the
         // response head.
         let body = match &last_byte {
@@ -293,39 +296,23 @@ impl Upstream {
         }
         // Started before a connection is chosen, so that the timeout includes opening one.
         let started = Instant::now();
-        let patience = self.patience(started, last_byte.clone());
+        let patience = patience(started, &limits, last_byte.clone());
         let outcome = self.exchange(request, started, &patience, way.is_alone).await;
         self.meter.record(outcome.as_ref().ok().map(http::Response::status), started.elapsed());
         let response = outcome?;
         // The body is complete, so the permit can be released now.
         if response.body().is_whole() {
-            return Ok(response.map(|body| body.with_limit(self.limits.response_bytes_max)));
+            return Ok(response.map(|body| body.with_limit(limits.response_bytes_max)));
         }
-        Ok(self.limit_body(response, last_byte).map(|body| body.with_watcher(Box::new(permit))))
+        Ok(limit_body(response, &limits, last_byte).map(|body| body.with_watcher(Box::new(permit))))
     }
 
-    /// Returns how long the call may wait for its response head.
-    fn patience(&self, started: Instant, last_byte: Option<Arc<LastByte>>) -> HeadDeadline {
-        let timeout = last_byte.as_ref().map_or(self.limits.response_timeout, |last_byte| last_byte.idle());
-        HeadDeadline::new(tokio::time::Instant::from_std(started + timeout), last_byte)
-    }
-
-    /// Applies the size and time limits of response bodies.
-    fn limit_body(&self, response: Response, last_byte: Option<Arc<LastByte>>) -> Response {
-        // No minimum rate: a client that reads slowly also slows the upstream, and must not be cut
-        // off for it.
-        let body_timeout = BodyTimeout { idle: self.limits.response_timeout, bytes_per_second_min: 0 };
-        let bytes_max = self.limits.response_bytes_max;
-        response.map(|body| {
-            let body = body.with_limit(bytes_max).with_timeout(body_timeout);
-            match last_byte {
-                Some(last_byte) => {
-                    last_byte.answer();
-                    body.timed_by(&last_byte)
-                }
-                None => body,
-            }
-        })
+    /// Returns the limits of a call. Shadow calls have no other limits than their upstream.
+    fn call_limits(&self, way: &Way) -> CallLimits {
+        match self.role {
+            CallOrigin::Client => way.limits,
+            CallOrigin::Shadow => self.limits.calls(),
+        }
     }
 
     /// Sends a call that may switch protocols, on a dedicated HTTP/1.1 connection. If the upstream
@@ -342,7 +329,9 @@ impl Upstream {
         method: &Method,
         target: &str,
         headers: &mut HeaderMap,
+        way: Way,
     ) -> Result<Response, GatewayError> {
+        let limits = self.call_limits(&way);
         let request = self.request(method, target, headers, Body::empty())?;
         let Transport::Connections(connections) = &self.transport else {
             return Err(GatewayError::new(
@@ -351,8 +340,8 @@ impl Upstream {
             ));
         };
         let started = Instant::now();
-        let last_byte = LastByte::new(self.limits.forwarded_idle_timeout);
-        let patience = self.patience(started, Some(Arc::clone(&last_byte)));
+        let last_byte = LastByte::new(limits.forwarded_idle_timeout);
+        let patience = patience(started, &limits, Some(Arc::clone(&last_byte)));
         let outcome = switch::exchange(connections.connector(), request, &patience).await;
         self.note_reach(&outcome);
         let outcome = outcome.map_err(judge_unanswered);
@@ -368,7 +357,7 @@ impl Upstream {
             StatusCode::SWITCHING_PROTOCOLS => {}
             _ => judge_head(&response, self.limits.fields_max)?,
         }
-        Ok(self.limit_body(response, Some(last_byte)).map(|body| body.with_watcher(Box::new(permit))))
+        Ok(limit_body(response, &limits, Some(last_byte)).map(|body| body.with_watcher(Box::new(permit))))
     }
 
     /// Builds the request to send.
@@ -426,6 +415,29 @@ impl fmt::Debug for Upstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Upstream({} at {})", self.name, self.url())
     }
+}
+
+/// Returns how long a call may wait for its response head.
+fn patience(started: Instant, limits: &CallLimits, last_byte: Option<Arc<LastByte>>) -> HeadDeadline {
+    let timeout = last_byte.as_ref().map_or(limits.response_timeout, |last_byte| last_byte.idle());
+    HeadDeadline::new(tokio::time::Instant::from_std(started + timeout), last_byte)
+}
+
+/// Applies the size and time limits of response bodies.
+fn limit_body(response: Response, limits: &CallLimits, last_byte: Option<Arc<LastByte>>) -> Response {
+    // No minimum rate: a client that reads slowly also slows the upstream, and must not be cut off
+    // for it.
+    let timeout = BodyTimeout { idle: limits.response_timeout, bytes_per_second_min: 0 };
+    response.map(|body| {
+        let body = body.with_limit(limits.response_bytes_max).with_timeout(timeout);
+        match last_byte {
+            Some(last_byte) => {
+                last_byte.answer();
+                body.timed_by(&last_byte)
+            }
+            None => body,
+        }
+    })
 }
 
 /// Returns whether servers expect an explicit `Content-Length: 0` with this method (RFC 9110,
