@@ -8,7 +8,7 @@ use super::checked::{
 use super::cors;
 use super::dual;
 use super::events::signature;
-use super::front_limits::own_limits;
+use super::front_limits::check_own_limits;
 use super::read::{FromYaml, NamedMap, OneOrMore, Placed};
 use super::rollout;
 use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, WebUrl};
@@ -532,11 +532,11 @@ fn fronts(
     }
     let convert = |(prefix, front): (Placed<PathPrefix>, RawFront)| {
         let cors = front.cors.and_then(|raw| cors::cors(raw.value, findings));
-        let limits = own_limits(&front.limits.value, total, findings);
+        let limits = check_own_limits(&front.limits.value, total, findings);
         let total = limits.limits.total_timeout.unwrap_or(total);
         let operations = front.operation_limits.value.0.into_iter();
         let operation_limits =
-            operations.map(|(key, raw)| (key, own_limits(&raw, total, findings))).collect();
+            operations.map(|(key, raw)| (key, check_own_limits(&raw, total, findings))).collect();
         Some(FrontConfig {
             prefix,
             speaks: front.speaks?,

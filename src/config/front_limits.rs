@@ -35,7 +35,7 @@ section! {
 }
 
 /// Converts and checks limits. `total` is the inherited total timeout.
-pub(super) fn own_limits(raw: &RawOwnLimits, total: Duration, findings: &mut Findings) -> OwnLimits {
+pub(super) fn check_own_limits(raw: &RawOwnLimits, total: Duration, findings: &mut Findings) -> OwnLimits {
     let sizes = [
         ("body_bytes", &raw.body_bytes, 1),
         ("forwarded_bytes", &raw.forwarded_bytes, 1),
@@ -94,7 +94,7 @@ pub fn replaced_limits(config: &Config) -> Vec<ReplacedLimit> {
     let LimitsConfig { body_bytes, forwarded_bytes, answer_bytes, .. } = config.limits;
     let LimitsConfig { body_timeout, upstream_timeout, total_timeout, forwarded_idle_timeout, .. } =
         config.limits;
-    let all = written(&LimitOverrides {
+    let all = limit_values(&LimitOverrides {
         request_bytes_max: Some(body_bytes),
         forwarded_bytes_max: Some(forwarded_bytes),
         body_idle_timeout: Some(body_timeout),
@@ -106,20 +106,20 @@ pub fn replaced_limits(config: &Config) -> Vec<ReplacedLimit> {
     let mut replaced = Vec::new();
     for front in &config.fronts {
         let place = format!("fronts.{}", front.prefix.as_str());
-        let of_front = written(&front.limits.limits);
+        let of_front = limit_values(&front.limits.limits);
         add_replaced(&format!("{place}.limits"), &of_front, &[&all], &mut replaced);
         for (operation, own) in &front.operation_limits {
             let place = format!("{place}.operation_limits.{}", operation.value);
-            add_replaced(&place, &written(&own.limits), &[&of_front, &all], &mut replaced);
+            add_replaced(&place, &limit_values(&own.limits), &[&of_front, &all], &mut replaced);
         }
     }
     replaced
 }
 
 /// The keys of limits with their values, as the configuration writes them.
-type Written = [(&'static str, Option<String>); 7];
+type LimitValues = [(&'static str, Option<String>); 7];
 
-fn written(limits: &LimitOverrides) -> Written {
+fn limit_values(limits: &LimitOverrides) -> LimitValues {
     let size = |bytes: Option<u64>| bytes.map(|bytes| ByteSize(bytes).to_string());
     let time = |time: Option<Duration>| time.map(|time| Period(time).to_string());
     [
@@ -134,7 +134,7 @@ fn written(limits: &LimitOverrides) -> Written {
 }
 
 /// Adds the limits of `own`, each with the value of the first of `before` that has one.
-fn add_replaced(place: &str, own: &Written, before: &[&Written], replaced: &mut Vec<ReplacedLimit>) {
+fn add_replaced(place: &str, own: &LimitValues, before: &[&LimitValues], replaced: &mut Vec<ReplacedLimit>) {
     for (at, (limit, value)) in own.iter().enumerate() {
         let Some(value) = value.clone() else { continue };
         let inherited = before.iter().find_map(|before| before[at].1.clone()).unwrap_or_default();

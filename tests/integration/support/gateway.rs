@@ -135,7 +135,7 @@ impl Gateway {
             beside: None,
             announcements: Vec::new(),
             cors: None,
-            limits: FrontLimits::new(limits.inherited(), []),
+            limits: FrontLimits::new(limits.operation_limits(), []),
             phases: Arc::new(OperationTable::new(
                 "old",
                 "",

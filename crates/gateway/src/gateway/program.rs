@@ -267,7 +267,7 @@ impl ProgramSettings {
             Ok((found.ok_or_else(unknown)?.id, *own))
         };
         let operations = front.operation_limits.iter().map(own).collect::<Result<Vec<_>, BuildError>>()?;
-        Ok(FrontLimits::new(self.limits.inherited().with(&front.limits), operations))
+        Ok(FrontLimits::new(self.limits.operation_limits().override_by(&front.limits), operations))
     }
 
     /// Returns whether a front serves this path.

@@ -59,7 +59,7 @@ impl RequestFacts<'_> {
 
     /// Returns the limits of the operation, once the front is known.
     pub(crate) fn limits(&self) -> Option<&OperationLimits> {
-        Some(self.front.as_deref()?.limits.of(self.operation))
+        Some(self.front.as_deref()?.limits.for_route(self.operation))
     }
 
     /// Returns whether an operation matched.

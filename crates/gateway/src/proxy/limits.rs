@@ -154,20 +154,20 @@ pub struct FrontLimits {
 
 impl Limits {
     /// Returns the limits that fronts inherit.
-    pub fn inherited(&self) -> OperationLimits {
+    pub fn operation_limits(&self) -> OperationLimits {
         OperationLimits {
             request_bytes_max: self.bodies.request_bytes_max,
             forwarded_bytes_max: self.bodies.forwarded_bytes_max,
             body_timeout: self.requests.body_timeout,
             total_timeout: self.requests.total_timeout,
-            calls: self.upstream.calls(),
+            calls: self.upstream.call_limits(),
         }
     }
 }
 
 impl UpstreamLimits {
     /// Returns the limits of calls without limits of their own.
-    pub(crate) fn calls(&self) -> CallLimits {
+    pub(crate) fn call_limits(&self) -> CallLimits {
         CallLimits {
             response_timeout: self.response_timeout,
             forwarded_idle_timeout: self.forwarded_idle_timeout,
@@ -177,9 +177,9 @@ impl UpstreamLimits {
 }
 
 impl OperationLimits {
-    /// Returns the limits with these replacements.
+    /// Replaces limits by those of `own`.
     #[must_use]
-    pub fn with(self, own: &LimitOverrides) -> OperationLimits {
+    pub fn override_by(self, own: &LimitOverrides) -> OperationLimits {
         let OperationLimits { body_timeout, calls, .. } = self;
         OperationLimits {
             request_bytes_max: own.request_bytes_max.unwrap_or(self.request_bytes_max),
@@ -210,14 +210,14 @@ impl FrontLimits {
         front: OperationLimits,
         operations: impl IntoIterator<Item = (RouteId, LimitOverrides)>,
     ) -> FrontLimits {
-        let operations = operations.into_iter().map(|(route, own)| (route, front.with(&own)));
+        let operations = operations.into_iter().map(|(route, own)| (route, front.override_by(&own)));
         let mut operations: Vec<_> = operations.collect();
         operations.sort_by_key(|(route, _)| *route);
         FrontLimits { front, operations }
     }
 
     /// Returns the limits of an operation, or those of requests without one.
-    pub fn of(&self, route: Option<RouteId>) -> &OperationLimits {
+    pub fn for_route(&self, route: Option<RouteId>) -> &OperationLimits {
         let found =
             route.and_then(|route| self.operations.binary_search_by_key(&route, |(own, _)| *own).ok());
         found.map_or(&self.front, |at| &self.operations[at].1)

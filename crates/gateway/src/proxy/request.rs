@@ -157,7 +157,7 @@ impl KnownRequest {
 
     /// Returns the limits of the operation.
     pub(crate) fn limits(&self) -> &OperationLimits {
-        self.front.limits.of(Some(self.operation.route))
+        self.front.limits.for_route(Some(self.operation.route))
     }
 
     /// Returns the operation as the contract writes it.
@@ -240,7 +240,7 @@ impl ForwardedRequest {
 
     /// Returns the limits of the operation, or those of requests without one.
     pub(crate) fn limits(&self) -> &OperationLimits {
-        self.front.limits.of(self.operation)
+        self.front.limits.for_route(self.operation)
     }
 
     /// Returns the host of the operation on the served side.

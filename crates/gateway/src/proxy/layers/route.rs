@@ -47,7 +47,7 @@ impl Middleware<Request> for RouteLayer {
 ///
 /// The announced length is over the limit.
 fn limit_body(body: Body, front: &Front, operation: Option<&Operation>) -> Result<Body, GatewayError> {
-    let limits = front.limits.of(operation.map(|operation| operation.route));
+    let limits = front.limits.for_route(operation.map(|operation| operation.route));
     let bytes_max = limits.body_bytes_max();
     if body.length().is_some_and(|length| length > bytes_max) {
         return Err(GatewayError::new(ErrorKind::TooLarge, "the announced request body is over its limit"));

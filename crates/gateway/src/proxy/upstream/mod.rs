@@ -238,7 +238,7 @@ impl Upstream {
         }
         let Transport::Connections(connections) = &self.transport else { return true };
         // The probe opens a connection without a call, so it cannot have a side effect.
-        self.outage.is_to_be_tried() && connections.warm().await
+        self.outage.is_to_be_tried() && connections.open_idle().await
     }
 
     fn note_reach<T>(&self, answer: &Result<http::Response<T>, Unanswered>) {
@@ -311,7 +311,7 @@ impl Upstream {
     fn call_limits(&self, way: &Way) -> CallLimits {
         match self.role {
             CallOrigin::Client => way.limits,
-            CallOrigin::Shadow => self.limits.calls(),
+            CallOrigin::Shadow => self.limits.call_limits(),
         }
     }
 

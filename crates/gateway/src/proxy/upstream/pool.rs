@@ -130,7 +130,7 @@ impl ConnectionPool {
     }
 
     /// Opens a connection for later calls. Returns whether that succeeded.
-    pub(super) async fn warm(&self) -> bool {
+    pub(super) async fn open_idle(&self) -> bool {
         match self.connect().await {
             Ok(PoolConnection::Own(connection)) => self.ready.put(connection, self.ready.idle_timeout()),
             // If a concurrent call has stored one already, this second connection closes with the
