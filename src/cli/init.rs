@@ -334,7 +334,11 @@ fn summary(args: &InitArgs, drafted: &Draft, conflicts: &[String]) -> String {
         InitFormat::Markdown => drafted.summary.clone(),
         InitFormat::Text => format!(
             "{folder}: {} operations; {} served untouched, {} by sure lines, {} to be looked at, {} refused\n",
-            counts.operations, counts.untouched, counts.written, counts.marked, counts.refused
+            counts.operations,
+            counts.untouched,
+            counts.written,
+            counts.marked,
+            counts.refused + counts.refused_by_lines
         ),
     };
     let of = |weight: Weight| drafted.decisions.iter().filter(|decision| decision.weight == weight).count();

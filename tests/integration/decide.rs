@@ -99,6 +99,11 @@ fn answers_of_a_file_lead_from_blockers_to_served_operations() {
     assert!(calls.contains("$.total ← $.sum"), "{calls}");
     let refused = output(folder, &["report", "shop"], 0);
     assert!(refused.contains("refused: Coupons have ended."), "{refused}");
+    // Nothing waits for a decision any more.
+    let decisions = read(folder, "DECISIONS.md");
+    for row in ["| refused until decided | 0 | 0 % |", "| refused for good | 1 | "] {
+        assert!(decisions.contains(row), "{row}\n{decisions}");
+    }
     // The same answers again, and the same draft again, change nothing.
     let before = read(folder, "shapes.map.yaml");
     let said = answer(folder, all, 0);

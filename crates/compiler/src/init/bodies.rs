@@ -725,8 +725,7 @@ impl<'c> Bodies<'c> {
                 }
             }
         }
-        let table = nearest_values(inner, way);
-        let table = table.map(|table| ["these values correspond".to_owned(), format!("as: {table}")]);
+        let table = nearest_values(inner, way, self.names);
         for [label, how] in table.into_iter().chain(midnight(inner, way, self.names)) {
             let line = format!("rename: {{{from}: {{{b}: {to}, {how}}}}}");
             choices.push(DraftChoice::new(label, line));

@@ -100,6 +100,8 @@ pub struct DraftCounts {
     pub marked: usize,
     /// Operations that are refused until a person decides.
     pub refused: usize,
+    /// Operations that lines of the mapping refuse.
+    pub refused_by_lines: usize,
 }
 
 /// Drafts a pack. `own` are handwritten mapping files; the operations that they answer are not
@@ -609,7 +611,7 @@ fn list_changed(compiled: &Compiled, contracts: [&Contract; 2], sources: &Source
     changed
 }
 
-/// Returns whether an operation is served without lines: the manifest is its origin.
+/// Returns whether an operation has no lines: the manifest is its origin.
 fn is_without_lines(route: &Route) -> bool {
     *route.origin.file == *"pack.yaml"
 }
@@ -622,7 +624,9 @@ fn counts(
 ) -> DraftCounts {
     let Some(pack) = &compiled.pack else { return DraftCounts::default() };
     let all = &pack.directions[0].routes;
-    let refused = all.iter().filter(|route| matches!(route.kind, RouteKind::Refuse(_))).count();
+    let refused = all.iter().filter(|route| matches!(route.kind, RouteKind::Refuse(_)));
+    let (without_lines, by_lines): (Vec<&Route>, Vec<&Route>) = refused.partition(|r| is_without_lines(r));
+    let (refused, refused_by_lines) = (without_lines.len(), by_lines.len());
     let is_changed = |key: &str| changed.iter().any(|decision| decision.operation == key);
     let is_marked = |written: &&WrittenRoute<'_>| {
         written.is_marked() || is_changed(&written.candidate.old.key.to_string())
@@ -638,10 +642,11 @@ fn counts(
     let written = by_lines - marked;
     DraftCounts {
         operations: all.len(),
-        untouched: (all.len() - refused).saturating_sub(by_lines + kept_and_changed),
+        untouched: (all.len() - refused - refused_by_lines).saturating_sub(by_lines + kept_and_changed),
         written,
         marked: marked + kept_and_changed,
         refused,
+        refused_by_lines,
     }
 }
 

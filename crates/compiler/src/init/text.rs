@@ -319,6 +319,10 @@ pub(super) fn summary(
         counts.refused,
         share(counts.refused),
     ));
+    if counts.refused_by_lines > 0 {
+        let by_lines = counts.refused_by_lines;
+        text.push_str(&format!("| refused for good | {by_lines} | {} % |\n", share(by_lines)));
+    }
     let of = |weight: Weight| decisions.iter().filter(move |decision| decision.weight == weight);
     let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
     for decision in of(Weight::Blocker) {

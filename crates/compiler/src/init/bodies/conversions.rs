@@ -209,24 +209,55 @@ pub(super) fn midnight(types: [TypeIn<'_>; 2], way: Message, names: [&str; 2]) -
     .filter(|_| old != new)
 }
 
-/// Returns a table of two enumerations with the most similar value for each of the old side: a guess
-/// for a person to edit. A null that the old side does not have becomes its last value.
-pub(super) fn nearest_values(types: [TypeIn<'_>; 2], way: Message) -> Option<String> {
+/// Returns a table of two enumerations that pairs the most similar values, with its effect: a guess for a
+/// person to edit. A null that the old side does not have becomes its last value.
+pub(super) fn nearest_values(types: [TypeIn<'_>; 2], way: Message, names: [&str; 2]) -> Option<[String; 2]> {
     let nulls = way == Message::Answer && types[1].is_nullable() && !types[0].is_nullable();
     let [old, new] = types.map(listed);
     let (old, new) = (old?, new?);
-    let nearest = |value: &str| {
-        let score = |other: &&&str| strsim::jaro_winkler(&letters(value), &letters(other));
-        new.iter().max_by(|a, b| score(a).total_cmp(&score(b))).copied()
+    let score = |a: usize, b: usize| strsim::jaro_winkler(&letters(old[a]), &letters(new[b]));
+    let mut pairs: Vec<(usize, usize, f64)> = (0..old.len())
+        .flat_map(|a| (0..new.len()).map(move |b| (a, b)))
+        .map(|(a, b)| (a, b, score(a, b)))
+        .collect();
+    pairs.sort_by(|one, other| other.2.total_cmp(&one.2));
+    // A value of the new side stands in one row only, or there would be no way back.
+    let mut rows: Vec<Vec<String>> = vec![Vec::new(); old.len()];
+    let mut has_row = vec![false; new.len()];
+    for &(a, b, _) in &pairs {
+        if rows[a].is_empty() && !has_row[b] {
+            rows[a].push(quote(new[b]));
+            has_row[b] = true;
+        }
+    }
+    // Every value that is read needs a row. A row may have several values of the new side.
+    for &(a, b, _) in pairs.iter().filter(|_| way == Message::Answer) {
+        if !rows[a].is_empty() && !has_row[b] {
+            rows[a].push(quote(new[b]));
+            has_row[b] = true;
+        }
+    }
+    if nulls {
+        rows.iter_mut().rfind(|row| !row.is_empty())?.push("null".to_owned());
+    }
+    // The value of the new side that is most like the first value without a row.
+    let left = rows.iter().position(|row| row.is_empty() && way == Message::Request);
+    let other = left.and_then(|left| pairs.iter().find(|(a, ..)| *a == left)).map(|(_, b, _)| quote(new[*b]));
+    let row = |(value, row): (&&str, &Vec<String>)| match row.as_slice() {
+        [] => None,
+        [one] => Some(format!("{}: {one}", quote(value))),
+        several => Some(format!("{}: [{}]", quote(value), several.join(", "))),
     };
-    let last = old.len().checked_sub(1)?;
-    let row = |(at, value): (usize, &&str)| {
-        let other = quote(nearest(value)?);
-        let other = if nulls && at == last { format!("[{other}, null]") } else { other };
-        Some(format!("{}: {other}", quote(value)))
+    let rows: Vec<String> = old.iter().zip(&rows).filter_map(row).collect();
+    let table = format!("as: {{table: {{{}}}}}", rows.join(", "));
+    let pair = match other {
+        None => ["these values correspond".to_owned(), table],
+        Some(other) => [
+            format!("these values correspond, and any other becomes `{other}`"),
+            format!("{table}, else: {{{}: {other}}}", quote(names[1])),
+        ],
     };
-    let rows: Option<Vec<String>> = old.iter().enumerate().map(row).collect();
-    Some(format!("{{table: {{{}}}}}", rows?.join(", ")))
+    (!rows.is_empty()).then_some(pair)
 }
 
 /// Returns a table of the common values for an enumeration of which the target lacks some values.

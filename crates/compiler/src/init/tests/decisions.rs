@@ -210,6 +210,10 @@ fn errors_have_the_form_of_the_contract() {
             "{errors: [{code: $kind, detail: $text}]}",
         ),
         (
+            "{type: object, required: [title, detail, status], properties: {title: {type: string}, detail: {type: string}, status: {type: integer}}}",
+            "{title: $kind, detail: $text, status: $status}",
+        ),
+        (
             "{type: object, properties: {error: {type: object, properties: {title: {type: string}}}}}",
             "{error: {title: $text}}",
         ),

@@ -5,7 +5,7 @@ use super::*;
 #[test]
 fn what_is_equal_is_served_without_a_line() {
     let draft = drafted(OLD, OLD, &[]);
-    assert_eq!(draft.counts, DraftCounts { operations: 9, untouched: 9, written: 0, marked: 0, refused: 0 });
+    assert_eq!(draft.counts, DraftCounts { operations: 9, untouched: 9, ..DraftCounts::default() });
     let names: Vec<&str> = draft.files.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["pack.yaml", DECISIONS, DECISIONS_JSON]);
     assert_eq!(draft.decisions, []);

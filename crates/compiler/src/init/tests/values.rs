@@ -87,3 +87,28 @@ fn a_null_that_an_enumeration_lacks_is_a_value_of_the_chosen_table() {
     let decided = drafted(&old, &new, &[&format!("{}: {}", draft.decisions[0].id, choice.line)]);
     assert_eq!((decided.counts.refused, decided.faults.len()), (0, 0), "{:?}", decided.faults);
 }
+
+/// A value that two rows would write has no way back, so each value of the new side has one row.
+#[test]
+fn every_choice_for_two_enumerations_compiles() {
+    let member = |values: &str| format!("status: {{type: string, enum: [{values}]}}");
+    let (four, three) = ("Active, Closed, Inactive, Suspended", "active, closed, suspended");
+    for (old, new) in [(four, three), (three, four)] {
+        let request = |values: &str| posted(&member(values));
+        let answer = |values: &str| noted(&member(values), "status");
+        for (old, new) in [(request(old), request(new)), (answer(old), answer(new))] {
+            let draft = drafted(&old, &new, &[]);
+            for decision in &draft.decisions {
+                for choice in &decision.choices {
+                    let decided = drafted(&old, &new, &[&format!("{}: {}", decision.id, choice.line)]);
+                    assert_eq!(
+                        (decided.counts.refused, decided.faults.len()),
+                        (0, 0),
+                        "{choice:?}: {:?}",
+                        decided.faults
+                    );
+                }
+            }
+        }
+    }
+}
