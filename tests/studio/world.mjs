@@ -40,6 +40,14 @@ const ended = (child) =>
     child.kill("SIGINT");
   });
 
+/** A browser. */
+export function launch() {
+  return chromium.launch({
+    executablePath: process.env.CHROMIUM,
+    args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
+  });
+}
+
 export class World {
   /** `store`: its address, where it is not a file in the folder; `upstreams`: others than the sandbox; `pack`: changes the pack before it is served; `writable`: whether the studio may save it; `more`: further sections. */
   static async open({ store, upstreams, pack = () => {}, writable = false, more = "" } = {}) {
@@ -77,10 +85,7 @@ log: { format: text, level: info }
 ${more}`,
     );
     await world.start();
-    world.browser = await chromium.launch({
-      executablePath: process.env.CHROMIUM,
-      args: ["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-component-update", "--disable-sync"],
-    });
+    world.browser = await launch();
     return world;
   }
 

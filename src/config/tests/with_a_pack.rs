@@ -84,6 +84,20 @@ fn a_wait_beyond_the_end_of_a_request_is_said_with_its_line() {
     assert_eq!(found(""), said("30s"));
     assert_eq!(found("limits: { total_timeout: 45s }"), said("45s"));
     assert_eq!(found("limits: { total_timeout: 60s }"), []);
+    // The limit of the operation, else of the front; of several fronts, the shortest.
+    let fronts = |old: &str, other: &str| {
+        format!("fronts: {{ /old: {{ speaks: old, {old} }}, /other: {{ speaks: old, {other} }} }}")
+    };
+    let of_operation = "operation_limits: { GET /things: { total_timeout: 1m } }";
+    assert_eq!(found(&fronts(of_operation, "limits: { total_timeout: 2m }")), []);
+    let said =
+        |ends: &str, key: &str| vec![(format!("{what} {ends} (`fronts./old.{key}.total_timeout`)"), false)];
+    assert_eq!(
+        found(&fronts("limits: { total_timeout: 20s }", "limits: { total_timeout: 2m }")),
+        said("20s", "limits")
+    );
+    let short = "limits: { total_timeout: 2m }, operation_limits: { GET /things: { total_timeout: 10s } }";
+    assert_eq!(found(&fronts(short, of_operation)), said("10s", "operation_limits.GET /things"));
 }
 
 /// With both fronts, a phase in which the side's own service answers must name its side.
