@@ -737,7 +737,7 @@ fn client_of(client: &config::ClientConfig) -> NewClient {
         flow: grant.map_or_else(GrantFlow::default, |grant| grant.flow),
         app: grant.map(|grant| token::OAuthApp {
             id: grant.client_id.clone(),
-            secret: grant.client_secret.clone(),
+            credential: grant.credential.clone(),
         }),
         refresh_token: grant.and_then(|grant| grant.refresh_token.clone()),
     }

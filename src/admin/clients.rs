@@ -15,7 +15,8 @@ use switchback_gateway::body::Body;
 use switchback_gateway::secret::Secret;
 use switchback_gateway::store::GrantFlow;
 use switchback_gateway::token::{
-    AddedClient, ClientInfo, NewClient, NewCredential, NewToken, OAuthApp, RegistryError,
+    AddedClient, AppCredential, AppKey, ClientInfo, NewClient, NewCredential, NewToken, OAuthApp,
+    RegistryError,
 };
 
 pub(super) async fn list(parts: &AdminParts) -> Answer {
@@ -42,6 +43,11 @@ pub(super) struct AddClient {
     client_id: Option<Secret<String>>,
     #[schemars(with = "Option<String>")]
     client_secret: Option<Secret<String>>,
+    /// Private key in PEM, in place of a secret (`private_key_jwt`).
+    #[schemars(with = "Option<String>")]
+    client_key: Option<Secret<String>>,
+    /// Id of the private key at the authorization server.
+    client_key_id: Option<String>,
     #[schemars(with = "Option<String>")]
     refresh_token: Option<Secret<String>>,
 }
@@ -59,7 +65,7 @@ pub(super) async fn add(parts: &AdminParts, by: &str, request: Request<Body>) ->
         tokens: vec![NewToken { side: asked.side, token: asked.token }],
         credentials: credentials.collect(),
         flow: asked.flow.unwrap_or_default(),
-        app: app(asked.client_id, asked.client_secret)?,
+        app: app(asked.client_id, asked.client_secret, asked.client_key, asked.client_key_id)?,
         refresh_token: asked.refresh_token,
     };
     let added = changed(parts, "client added", parts.registry.by(by).add(new).await.map(as_json)).await?;
@@ -126,11 +132,16 @@ pub(super) struct Connect {
     client_id: Option<Secret<String>>,
     #[schemars(with = "Option<String>")]
     client_secret: Option<Secret<String>>,
+    /// Private key in PEM, in place of a secret (`private_key_jwt`).
+    #[schemars(with = "Option<String>")]
+    client_key: Option<Secret<String>>,
+    /// Id of the private key at the authorization server.
+    client_key_id: Option<String>,
 }
 
 pub(super) async fn connect(parts: &AdminParts, by: &str, name: &str, request: Request<Body>) -> Answer {
-    let Connect { client_id, client_secret } = parse_body(request).await?;
-    let app = app(client_id, client_secret)?;
+    let asked: Connect = parse_body(request).await?;
+    let app = app(asked.client_id, asked.client_secret, asked.client_key, asked.client_key_id)?;
     AdminResponse::ok(&parts.registry.by(by).connect(name, app).await?)
 }
 
@@ -159,10 +170,22 @@ fn as_json(added: AddedClient) -> Value {
     value
 }
 
-fn app(id: Option<Secret<String>>, secret: Option<Secret<String>>) -> Result<Option<OAuthApp>, Refusal> {
-    match (id, secret) {
-        (Some(id), Some(secret)) => Ok(Some(OAuthApp { id, secret })),
-        (None, None) => Ok(None),
-        _ => Err(Refusal::invalid("client_id and client_secret are given together")),
+fn app(
+    id: Option<Secret<String>>,
+    secret: Option<Secret<String>>,
+    key: Option<Secret<String>>,
+    key_id: Option<String>,
+) -> Result<Option<OAuthApp>, Refusal> {
+    match (id, secret, key) {
+        (Some(id), Some(secret), None) if key_id.is_none() => Ok(Some(OAuthApp::with_secret(id, secret))),
+        (Some(id), None, Some(key)) => {
+            let key = AppKey::new(key, key_id);
+            let key = key.map_err(|error| Refusal::invalid(format!("client_key: {error}")))?;
+            Ok(Some(OAuthApp { id, credential: AppCredential::Key(key) }))
+        }
+        (None, None, None) if key_id.is_none() => Ok(None),
+        _ => Err(Refusal::invalid(
+            "client_id is given together with client_secret, or with client_key and perhaps client_key_id",
+        )),
     }
 }

@@ -232,6 +232,7 @@ pub(super) fn oauth(oauth: &config::OAuthConfig, pack: &Pack) -> Result<OAuth, S
         redirect_url: url(&oauth.redirect_url)?,
         scopes: oauth.scopes.clone(),
         timeout: oauth.timeout,
+        assertion_audience: oauth.assertion_audience.clone(),
         requests,
         parameters: oauth.parameters.clone(),
         authorize_parameters: oauth.authorize_parameters.clone(),

@@ -163,12 +163,15 @@ pub(super) async fn issuer(config: &Config, endpoint: Option<TokenEndpoint>) -> 
     let address = config.oauth.as_ref()?.issuer.as_deref()?.parse::<WebUrl>().ok()?.to_masked();
     let grants = || config.clients.iter().filter_map(|client| client.grant.as_ref());
     let has = |flow: GrantFlow| grants().any(|grant| grant.flow == flow);
+    let keys = || grants().filter_map(|grant| grant.credential.key());
     let wants = Wants {
         // Clients enrolled at run time connect through an authorization link, too.
         authorization_code: grants().next().is_none() || has(GrantFlow::AuthorizationCode),
         client_credentials: has(GrantFlow::ClientCredentials),
+        secrets: grants().next().is_none() || keys().count() < grants().count(),
+        key_algorithms: keys().filter_map(|key| key.algorithm().ok()).collect(),
     };
-    let report = endpoint.examine(wants).await;
+    let report = endpoint.examine(&wants).await;
     let report = report
         .unwrap_or_else(|error| MetadataReport { errors: vec![error.to_string()], ..Default::default() });
     let error = (!report.errors.is_empty()).then(|| report.errors.join("; "));

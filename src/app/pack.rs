@@ -232,6 +232,7 @@ fn facts(pack: &Pack) -> PackFacts {
     };
     PackFacts {
         sides: [side(SideId::OLD), side(SideId::NEW)],
+        client_auth: pack.sides[SideId::NEW].credential.tokens.client_auth,
         settings: pack.settings.iter().zip(0..).map(setting).collect(),
     }
 }

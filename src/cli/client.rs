@@ -13,7 +13,8 @@ use std::time::Duration;
 use switchback_gateway::clock::rfc3339;
 use switchback_gateway::store::{GrantFlow, GrantState};
 use switchback_gateway::token::{
-    AddedClient, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken, OAuthApp, Registry, Revoked,
+    AddedClient, AppCredential, AppKey, ClientInfo, ConnectLink, NewClient, NewCredential, NewToken,
+    OAuthApp, Registry, Revoked,
 };
 
 /// Arguments of `switchback client`.
@@ -31,6 +32,7 @@ enum ClientVerb {
     #[command(after_help = "Examples:\n  \
         switchback client add acme --token env:ACME_OLD_TOKEN \\\n      \
         --app-id env:ACME_ID --app-secret env:ACME_SECRET --refresh-token env:ACME_REFRESH\n  \
+        switchback client add acme --app-id env:ACME_ID --app-key file:acme.pem --client-credentials\n  \
         switchback client add acme --company 42        # makes a token; connect it afterwards\n  \
         switchback client add acme --side v3 --credential v2=env:ACME_V2_TOKEN   # v3 in front of v2")]
     Add(AddClientArgs),
@@ -109,19 +111,31 @@ struct AddClientArgs {
 #[derive(clap::Args)]
 struct AppArgs {
     /// Client id at the authorization server: env:NAME, file:PATH or -
-    #[arg(long, value_name = "REF", requires = "app_secret")]
+    #[arg(long, value_name = "REF", requires = "app_credential")]
     app_id: Option<SecretRef>,
     /// Client secret: env:NAME, file:PATH or -
-    #[arg(long, value_name = "REF", requires = "app_id")]
+    #[arg(long, value_name = "REF", requires = "app_id", group = "app_credential")]
     app_secret: Option<SecretRef>,
+    /// Private key in PEM, in place of a secret (private_key_jwt): env:NAME, file:PATH or -
+    #[arg(long, value_name = "REF", requires = "app_id", group = "app_credential")]
+    app_key: Option<SecretRef>,
+    /// Id of the private key at the authorization server, if it needs one
+    #[arg(long, value_name = "ID", requires = "app_key")]
+    app_key_id: Option<String>,
 }
 
 impl AppArgs {
     fn parse(&self) -> Result<Option<OAuthApp>, VerbError> {
-        match (&self.app_id, &self.app_secret) {
-            (Some(id), Some(secret)) => Ok(Some(OAuthApp { id: id.load()?, secret: secret.load()? })),
-            _ => Ok(None),
-        }
+        let Some(id) = &self.app_id else { return Ok(None) };
+        Ok(match (&self.app_secret, &self.app_key) {
+            (Some(secret), _) => Some(OAuthApp::with_secret(id.load()?, secret.load()?)),
+            (None, Some(key)) => {
+                let key = AppKey::new(key.load()?, self.app_key_id.clone());
+                let key = key.map_err(|error| VerbError::Usage(format!("--app-key: {error}")))?;
+                Some(OAuthApp { id: id.load()?, credential: AppCredential::Key(key) })
+            }
+            (None, None) => None,
+        })
     }
 }
 

@@ -215,6 +215,7 @@ impl OpenedStore {
             timeout: configured.map_or(EXCHANGE_TIMEOUT, |oauth| oauth.timeout),
             // This process only creates links; the running gateway exchanges the codes.
             requests: TokenRequests::default(),
+            assertion_audience: None,
             is_state_optional: false,
             tls: configured.map(|oauth| oauth.tls.value.clone()).unwrap_or_default(),
         });

@@ -8,7 +8,8 @@ use serde_json::Value;
 use std::time::Duration;
 use switchback_compiler::diagnostic::{Code, Finding, Findings, Span, did_you_mean, suggest};
 use switchback_gateway::shadow::{OperationKey, Phase};
-use switchback_plan::is_day;
+use switchback_gateway::token::AppCredential;
+use switchback_plan::{ClientAuth, is_day};
 
 /// The facts about a pack that a configuration is checked against. `app` extracts them, so that
 /// this module does not depend on the compiled form.
@@ -16,6 +17,8 @@ use switchback_plan::is_day;
 pub struct PackFacts {
     /// The two sides, old one first.
     pub sides: [SideFacts; 2],
+    /// The client authentication that the new side declares.
+    pub client_auth: Option<ClientAuth>,
     pub settings: Vec<SettingFacts>,
 }
 
@@ -79,6 +82,7 @@ pub fn against_pack(config: &Config, pack: &PackFacts) -> Findings {
     }
     check_upstreams(config, pack, &mut findings);
     check_hosts(config, pack, &mut findings);
+    check_client_keys(config, pack, &mut findings);
     let spoken = spoken(config, pack);
     // If all operations are in `legacy`, calls are forwarded with the client's own token.
     let is_translated =
@@ -303,6 +307,23 @@ fn check_client(
                 format!("calls to `{}` go out with the grant, or with this token, not with both", side.value);
             let finding = Finding::error(Code::Conflict, side.span, what);
             findings.push(finding.help("leave `grant` out, or this token"));
+        }
+    }
+}
+
+/// Checks that applications have a key if the pack declares `private_key_jwt`.
+fn check_client_keys(config: &Config, pack: &PackFacts, findings: &mut Findings) {
+    let configured = config.oauth.as_ref().and_then(|oauth| oauth.requests.client_auth);
+    // The configuration takes precedence, and was checked on its own.
+    if configured.is_some() || pack.client_auth != Some(ClientAuth::PrivateKeyJwt) {
+        return;
+    }
+    for client in &config.clients {
+        let credential = client.grant.as_ref().map(|grant| &grant.credential);
+        if let Some(AppCredential::Secret(_)) = credential {
+            let what = format!("the grant of `{}` needs the key `client_key`", client.name.value);
+            let help = "the pack declares `client_auth: private_key_jwt`; `oauth.client_auth` overrides it";
+            findings.push(Finding::error(Code::PackMismatch, client.name.span, what).help(help));
         }
     }
 }

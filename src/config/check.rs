@@ -26,7 +26,7 @@ use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
 use switchback_gateway::tls::{self, ServiceTls};
-use switchback_gateway::token::{AUTHORIZE_FIELDS, TOKEN_FIELDS};
+use switchback_gateway::token::{AUTHORIZE_FIELDS, AppCredential, AppKey, AppKeyError, TOKEN_FIELDS};
 use switchback_plan::{ClientAuth, TokenRequests};
 
 /// Converts and checks a configuration. Returns `None` if a required part is missing, which has
@@ -280,6 +280,7 @@ fn oauth(raw: Placed<RawOAuth>, findings: &mut Findings) -> Option<OAuthConfig> 
             client_auth: raw.client_auth.map(|auth| auth.value),
             refresh_sends: raw.refresh_sends.map(|sends| sends.value),
         },
+        assertion_audience: raw.assertion_audience.map(|audience| audience.value),
         is_state_optional: raw.state.value == StateRule::Optional,
         tls,
     })
@@ -300,6 +301,9 @@ fn parameters(
                 "scope" => "set `oauth.scopes`",
                 "redirect_uri" => "set `oauth.redirect_url`",
                 "client_id" | "client_secret" => "set it in the `grant` of each client",
+                "client_assertion" | "client_assertion_type" => {
+                    "set `client_key` in the `grant` of each client"
+                }
                 "access_token" => "set `oauth.refresh_sends`",
                 _ => "leave it out",
             };
@@ -352,8 +356,6 @@ fn clients(
     oauth: Option<&OAuthConfig>,
     findings: &mut Findings,
 ) -> Vec<ClientConfig> {
-    // A public client has no secret (RFC 6749, section 2.1).
-    let needs_secret = oauth.is_some_and(|oauth| oauth.requests.client_auth != Some(ClientAuth::None));
     let mut refresh_tokens: HashMap<String, Span> = HashMap::new();
     let mut names = DuplicateNames::new("client");
     let mut clients = Vec::new();
@@ -367,9 +369,11 @@ fn clients(
             let what = "a grant cannot be refreshed without the authorization server";
             findings.push(Finding::error(Code::Conflict, grant.span, what).help("add the section `oauth`"));
         }
-        if let Some(grant) = &client.base.grant {
-            check_grant(grant, needs_secret, &mut refresh_tokens, findings);
-        }
+        let credential = client.base.grant.as_ref().map(|grant| {
+            let credential = credential(grant, oauth, findings);
+            check_refresh_token(grant, &mut refresh_tokens, findings);
+            credential
+        });
         let credentials = client.base.credentials.value.0;
         for (_, token) in client.tokens.iter().chain(&credentials) {
             check_token(token, findings);
@@ -383,7 +387,11 @@ fn clients(
             company: client.base.company,
             tokens: client.tokens.into_iter().map(|(side, token)| (side, token.value)).collect(),
             credentials: credentials.into_iter().map(|(side, token)| (side, token.value)).collect(),
-            grant: client.base.grant.and_then(|grant| self::grant(grant.value)),
+            grant: client
+                .base
+                .grant
+                .zip(credential)
+                .and_then(|(raw, credential)| grant(raw.value, credential)),
             sunset: client.base.sunset.and_then(|sunset| client_sunset(sunset, findings)),
         });
     }
@@ -435,18 +443,86 @@ fn same_tokens(clients: &[ClientConfig], findings: &mut Findings) {
     }
 }
 
-fn check_grant(
+/// Converts the secret or the key of an application. Checks that it fits `oauth.client_auth`.
+fn credential(
     grant: &Placed<RawGrant>,
-    needs_secret: bool,
+    oauth: Option<&OAuthConfig>,
+    findings: &mut Findings,
+) -> AppCredential {
+    let client_auth = oauth.and_then(|oauth| oauth.requests.client_auth);
+    let RawGrant { client_secret, client_key, client_key_id, .. } = &grant.value;
+    if let Some(pem) = client_key {
+        return client_key_of(pem, client_secret.as_ref(), client_key_id.as_ref(), client_auth, findings);
+    }
+    if let Some(id) = client_key_id {
+        let what = "`client_key_id` is the id of a `client_key`, and there is none";
+        findings.push(Finding::error(Code::Conflict, id.span, what).help("add `client_key`"));
+    }
+    let needed = match (client_secret, client_auth) {
+        // A public client has no secret (RFC 6749, section 2.1).
+        (_, Some(ClientAuth::None)) => None,
+        (_, Some(ClientAuth::PrivateKeyJwt)) => Some((
+            "`grant` needs the key `client_key`",
+            "the method of `oauth.client_auth` signs with it, for example `client_key: file:/run/secrets/app.pem`",
+        )),
+        (Some(_), _) => None,
+        (None, _) => Some((
+            "`grant` needs the key `client_secret` or `client_key`",
+            "an app without a secret needs `oauth.client_auth: none`",
+        )),
+    };
+    // A misspelt key was reported.
+    if let Some((what, help)) = needed.filter(|_| oauth.is_some() && !findings.any_within(grant.span)) {
+        findings.push(Finding::error(Code::MissingKey, grant.span, what).help(help));
+    }
+    let secret = client_secret.as_ref().map(|secret| secret.value.clone());
+    AppCredential::Secret(secret.unwrap_or_else(|| "".into()))
+}
+
+fn client_key_of(
+    pem: &Placed<Secret<String>>,
+    secret: Option<&Placed<Secret<String>>>,
+    id: Option<&Placed<String>>,
+    client_auth: Option<ClientAuth>,
+    findings: &mut Findings,
+) -> AppCredential {
+    if let Some(secret) = secret {
+        let what = "an app has a `client_secret` or a `client_key`, not both";
+        let finding = Finding::error(Code::Conflict, secret.span, what).help("leave one of them out");
+        findings.push(finding.with_related(pem.span, "the key"));
+    }
+    if let Some(other) = client_auth.filter(|auth| *auth != ClientAuth::PrivateKeyJwt) {
+        let what = format!("`oauth.client_auth: {}` does not use a `client_key`", other.word());
+        let help = "set `oauth.client_auth: private_key_jwt`; without `client_auth`, the key decides";
+        findings.push(Finding::error(Code::Conflict, pem.span, what).help(help));
+    }
+    match AppKey::new(pem.value.clone(), id.map(|id| id.value.clone())) {
+        Ok(key) => AppCredential::Key(key),
+        Err(error) => {
+            let span = match (error, id) {
+                (AppKeyError::Id, Some(id)) => id.span,
+                _ => pem.span,
+            };
+            let finding = Finding::error(Code::ValueForm, span, error.to_string());
+            findings.push(match error {
+                AppKeyError::Kind => finding.help(NEW_KEY),
+                _ => finding,
+            });
+            AppCredential::Secret("".into())
+        }
+    }
+}
+
+/// The command for a key that every authorization server with `private_key_jwt` should accept.
+const NEW_KEY: &str = "`openssl genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out NEW` makes a key, and \
+     `openssl pkey -in NEW -pubout` prints its public part for the authorization server";
+
+/// Checks the initial refresh token.
+fn check_refresh_token(
+    grant: &Placed<RawGrant>,
     refresh_tokens: &mut HashMap<String, Span>,
     findings: &mut Findings,
 ) {
-    // A misspelt key was reported.
-    if grant.client_secret.is_none() && needs_secret && !findings.any_within(grant.span) {
-        let what = "`grant` needs the key `client_secret`";
-        let help = "an app without a secret needs `oauth.client_auth: none`";
-        findings.push(Finding::error(Code::MissingKey, grant.span, what).help(help));
-    }
     let Some(token) = &grant.refresh_token else { return };
     if grant.flow.value == GrantFlow::ClientCredentials {
         let what = "an app that asks for itself has no refresh token";
@@ -462,11 +538,11 @@ fn check_grant(
     }
 }
 
-fn grant(raw: RawGrant) -> Option<GrantConfig> {
+fn grant(raw: RawGrant, credential: AppCredential) -> Option<GrantConfig> {
     Some(GrantConfig {
         flow: raw.flow.value,
         client_id: raw.client_id?.value,
-        client_secret: raw.client_secret.map_or_else(|| "".into(), |secret| secret.value),
+        credential,
         refresh_token: raw.refresh_token.map(|token| token.value),
     })
 }

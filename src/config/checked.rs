@@ -23,6 +23,7 @@ use switchback_gateway::store::GrantFlow;
 use switchback_gateway::telemetry::log::LogSettings;
 use switchback_gateway::telemetry::otlp::OtlpSettings;
 use switchback_gateway::tls::ServiceTls;
+use switchback_gateway::token::AppCredential;
 use switchback_plan::TokenRequests;
 
 /// A checked configuration.
@@ -244,6 +245,8 @@ pub struct OAuthConfig {
     pub timeout: Duration,
     /// Request format, where it overrides the pack.
     pub requests: TokenRequests,
+    /// `None`: the issuer, or the token endpoint without an issuer.
+    pub assertion_audience: Option<String>,
     pub is_state_optional: bool,
     pub tls: Placed<ServiceTls>,
 }
@@ -294,8 +297,7 @@ pub struct BrownoutConfig {
 pub struct GrantConfig {
     pub flow: GrantFlow,
     pub client_id: Secret<String>,
-    /// Empty for an app without a secret.
-    pub client_secret: Secret<String>,
+    pub credential: AppCredential,
     pub refresh_token: Option<Secret<String>>,
 }
 

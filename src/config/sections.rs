@@ -332,9 +332,13 @@ section! {
         /// the pack, or `form`.
         body: BodyForm,
         /// Client authentication: `basic` (`client_secret_basic`), `post` (`client_secret_post`),
-        /// or `none` for a public client. The default is the declaration of the pack, then the
-        /// metadata of the issuer, then `basic`.
+        /// `none` for a public client, or `private_key_jwt`. By default, a client with `client_key`
+        /// uses `private_key_jwt`, and others the declaration of the pack, then the metadata of the
+        /// issuer, then `basic`.
         client_auth: ClientAuth,
+        /// Audience of the assertions of `private_key_jwt`. The default is `issuer`, or `token_url`
+        /// without an issuer.
+        assertion_audience: String,
         /// Additional content of a refresh request: `access_token`, the token that expires, and
         /// `scope`. The default is the declaration of the pack.
         refresh_sends: Vec<RefreshExtra>,
@@ -442,6 +446,13 @@ section! {
     optional {
         /// Client secret of the OAuth application. Not used if `oauth.client_auth` is `none`.
         client_secret: Secret<String>,
+        /// Private key of the OAuth application, in place of a secret: PEM, unencrypted, RSA with 2048
+        /// to 4096 bits, ECDSA on P-256 or Ed25519. It signs the assertions of `private_key_jwt`
+        /// (RFC 7523) with RS256, ES256 or EdDSA.
+        client_key: Secret<String>,
+        /// The id of `client_key` at the authorization server, if it needs one to select the public
+        /// key (`kid`).
+        client_key_id: String,
         /// How access tokens are obtained: `authorization_code`, with the consent of a person, or
         /// `client_credentials`, by the application itself.
         flow: GrantFlow = GrantFlow::AuthorizationCode,

@@ -7,6 +7,7 @@ use std::time::Duration;
 use switchback_compiler::diagnostic::{Colour, Help, to_text};
 use switchback_compiler::yaml::{Kind, Node};
 use switchback_gateway::shadow::{Phase, Priority, Share};
+use switchback_gateway::token::AppCredential;
 
 const SMALLEST: &str = "key: ${KEY}\nupstreams: { new: { url: 'https://api.example.com/new' } }\n";
 
@@ -155,7 +156,10 @@ fn every_section_is_read() {
         client.credentials.iter().map(|(side, token)| (side.as_str(), token.expose().as_str())).collect();
     assert_eq!(credentials, [("old", "t-0123456789abcdef")]);
     assert_eq!(client.company.as_ref().map(|company| company.value.as_str()), Some("42"));
-    assert_eq!(client.grant.as_ref().unwrap().client_secret.expose(), "from-file");
+    let AppCredential::Secret(secret) = &client.grant.as_ref().unwrap().credential else {
+        panic!("a secret")
+    };
+    assert_eq!(secret.expose(), "from-file");
     assert_eq!(config.settings.value, serde_json::json!({"a": {"n": 10}, "s": "x"}));
     let phase = |operation: &str| config.phases.for_operation("old", operation);
     assert_eq!(phase("PUT /things"), Phase::Legacy);

@@ -390,11 +390,14 @@ pub(crate) fn grant_reason(reason: &str, state: GrantState) -> Sentence {
     let words = match reason {
         // A grant of client credentials has no owner.
         "invalid_grant" if state == GrantState::Misconfigured => {
-            "the authorization server refuses the application: an operator mends `client_id`, `client_secret`, or the application there"
+            "the authorization server refuses the application: an operator mends `client_id`, `client_secret` or `client_key`, or the application there"
         }
         "invalid_grant" => "its owner ended the authorization, or it expired: send a link to connect anew",
         "invalid_client" | "unauthorized_client" => {
-            "the authorization server does not know the application, or its secret: an operator mends `client_id` and `client_secret`"
+            "the authorization server does not know the application, its secret or its key: an operator mends `client_id` and `client_secret` or `client_key`"
+        }
+        "no_usable_client_key" => {
+            "the authorization server requires `private_key_jwt`, and the application has no private key: an operator sets `client_key`"
         }
         "invalid_scope" => {
             "the authorization server does not give what is asked for: an operator mends `oauth.scopes`"

@@ -4,11 +4,13 @@
 use crate::support::authority::secret;
 use crate::support::tokens::{PATIENCE, acme, eventually, key, ring, sqlite_in};
 use serde_json::{Value, json};
+use std::path::Path;
 use std::process::Command;
 use switchback_gateway::clock::Clock;
 use switchback_gateway::store::{GrantFlow, GrantState, MissingStore, Store};
 use switchback_gateway::token::{
-    NewClient, OAuth, OAuthApp, RefreshSettings, Registry, TokenEndpoint, Tokens,
+    AppCredential, AppKey, NewClient, OAuth, OAuthApp, RefreshSettings, Registry, Revocation, TokenEndpoint,
+    Tokens,
 };
 
 const CALLBACK: &str = "http://127.0.0.1:9090/oauth/callback";
@@ -65,7 +67,7 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     let store =
         Store::open(&url, ring(&[&key()]), Clock::machine(), MissingStore::Create).await.expect("opens");
     let registry = Registry::new(store.clone(), Some(endpoint.clone()));
-    let app = OAuthApp { id: secret("APP-peer"), secret: secret("peer-secret") };
+    let app = OAuthApp::with_secret(secret("APP-peer"), secret("peer-secret"));
     registry.add(NewClient { app: Some(app), refresh_token: None, ..acme("") }).await.expect("added");
 
     let query = peer.authorize(&registry.connect("acme", None).await.expect("a link").url);
@@ -118,7 +120,7 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
         name: "machine".to_owned(),
         tokens: vec![secret("machine-token").into()],
         flow: GrantFlow::ClientCredentials,
-        app: Some(OAuthApp { id: secret("APP-peer"), secret: secret("peer-secret") }),
+        app: Some(OAuthApp::with_secret(secret("APP-peer"), secret("peer-secret"))),
         refresh_token: None,
         ..acme("")
     };
@@ -128,5 +130,30 @@ async fn connect_refresh_rotation_and_reuse_against_a_foreign_server() {
     let token = machine.grant.access_token().await.expect("a token");
     assert!(peer.accepts(token.secret().expose()).await, "the server knows it");
     eprintln!("client credentials: the server accepts the access token");
+
+    // With each kind of private key that the server takes (RFC 7523).
+    let keys = std::env::var("SWITCHBACK_PEER_KEYS").unwrap_or_default();
+    for key in keys.split_whitespace() {
+        let file = format!("tests/integration/support/client_keys/{key}.pem");
+        let pem = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(file)).expect("a key");
+        let credential = AppKey::new(pem.into(), Some(key.to_owned())).map(AppCredential::Key);
+        let signing = NewClient {
+            name: key.to_owned(),
+            tokens: vec![secret(&format!("token-of-{key}")).into()],
+            flow: GrantFlow::ClientCredentials,
+            app: Some(OAuthApp { id: secret("APP-key"), credential: credential.expect("a usable key") }),
+            refresh_token: None,
+            ..acme("")
+        };
+        registry.add(signing).await.expect("added");
+        tokens.sync().await.expect("the store answers");
+        let token =
+            tokens.clients().by_name(key).expect("there").grant.access_token().await.expect("a token");
+        assert!(peer.accepts(token.secret().expose()).await, "{key}: the server knows it");
+        let revoked = registry.revoke(key).await.expect("revoked");
+        assert_eq!(revoked.at_server, Revocation::Revoked, "{key}");
+        assert!(!peer.accepts(token.secret().expose()).await, "{key}: the server has revoked it");
+        eprintln!("private_key_jwt: the server accepts {key}");
+    }
     tokens.drain(PATIENCE).await;
 }

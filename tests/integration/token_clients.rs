@@ -251,7 +251,7 @@ async fn another_application_revives_a_grant_that_was_refused_for_its_applicatio
     let gateway = Gateway::new(&authority).await;
     let registry = Registry::new(gateway.store.clone(), None);
     authority.state().active = "refresh-of-beta".to_owned();
-    let wrong = switchback_gateway::token::OAuthApp { id: app().id, secret: secret("mistyped") };
+    let wrong = switchback_gateway::token::OAuthApp::with_secret(app().id, secret("mistyped"));
     let beta = |app| {
         vec![NewClient {
             name: "beta".to_owned(),

@@ -434,7 +434,7 @@ async fn a_killed_refresh_loses_no_grant_that_could_be_kept() {
     let sandbox = Sandbox::start(Options { redirect_uris: vec![REDIRECT.to_owned()], ..Options::default() });
     let sandbox = sandbox.await.expect("a free port");
     let given = sandbox.credentials();
-    let app = OAuthApp { id: given.client_id.as_str().into(), secret: given.client_secret.as_str().into() };
+    let app = OAuthApp::with_secret(given.client_id.as_str().into(), given.client_secret.as_str().into());
     let campaign = Campaign::start(sandbox.address(), app, &given.refresh_token).await;
     let tally = run(campaign, rounds()).await;
     let lost: usize = tally.iter().filter(|(kill, _)| !kill.may_lose()).map(|(_, (_, lost))| lost).sum();

@@ -69,6 +69,8 @@ words! {
         Post = "post",
         /// `none`: a public client, authenticated only by its code verifier.
         None = "none",
+        /// `private_key_jwt`: an assertion signed with the client's private key (RFC 7523, section 2.2).
+        PrivateKeyJwt = "private_key_jwt",
     }
 }
 

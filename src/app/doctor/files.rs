@@ -7,8 +7,8 @@ use crate::figures::relative;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use switchback_gateway::clock::Clock;
-use switchback_gateway::secret::Secret;
 use switchback_gateway::tls::ServerCertificate;
+use switchback_gateway::token::AppCredential;
 
 /// Remaining lifetime below which a certificate is reported.
 pub(super) const CERTIFICATE_NEAR_MS: i64 = 30 * 24 * 3_600_000;
@@ -73,14 +73,19 @@ pub(super) fn sqlite_file(config: &Config) -> Option<PathBuf> {
 fn has_literal_secret(file: &Path, config: &Config) -> bool {
     let Ok(text) = std::fs::read_to_string(file) else { return false };
     let tokens = config.clients.iter().flat_map(|client| {
-        let grant = client.grant.iter().map(|grant| &grant.client_secret);
+        let app = client.grant.iter().map(|grant| match &grant.credential {
+            AppCredential::Secret(secret) => secret.expose().as_str(),
+            // YAML indents the lines of a key. The second one is key material.
+            AppCredential::Key(key) => key.pem().expose().lines().nth(1).unwrap_or_default(),
+        });
         let refresh = client.grant.iter().flat_map(|grant| grant.refresh_token.iter());
         let tokens = client.tokens.iter().chain(&client.credentials).map(|(_, token)| token);
-        tokens.chain(grant).chain(refresh)
+        tokens.chain(refresh).map(|token| token.expose().as_str()).chain(app)
     });
     let admin = [&config.admin.token, &config.admin.read_token].into_iter().flatten();
-    let mut secrets = config.keys.iter().chain(admin).chain(tokens);
-    secrets.any(|secret: &Secret<String>| text.contains(secret.expose().as_str()))
+    let own = config.keys.iter().chain(admin).map(|secret| secret.expose().as_str());
+    // A public application has an empty secret.
+    own.chain(tokens).any(|secret| !secret.is_empty() && text.contains(secret))
 }
 
 /// Reports the names and the expiry of the certificate that clients see.

@@ -3,6 +3,7 @@
 use super::*;
 use crate::config::against_pack::{SettingFacts, SettingType, SideFacts, WaitFacts};
 use switchback_compiler::diagnostic::Severity;
+use switchback_plan::ClientAuth;
 
 pub(super) fn pack() -> PackFacts {
     let side = |name: &str, is_served| SideFacts {
@@ -24,6 +25,7 @@ pub(super) fn pack() -> PackFacts {
     };
     PackFacts {
         sides: [side("old", true), side("new", false)],
+        client_auth: None,
         settings: vec![
             setting("a.limit", SettingType::Integer, true, &[]),
             setting("b", SettingType::String, false, &[]),
@@ -237,26 +239,35 @@ fn a_client_of_the_new_side_needs_a_credential_for_the_old_one() {
     let mut both = pack();
     both.sides[1].is_served = true;
     both.sides[0].has_scope = false;
-    let said = |client: &str| {
+    let said = |pack: &PackFacts, client: &str| {
         let text = format!(
             "key: ${{KEY}}\nupstreams: {{ new: {{ url: http://127.0.0.1:1 }}, old: {{ url: http://127.0.0.1:2 }} }}\n\
              settings: {{ a: {{ limit: 1 }} }}\nfronts: {{ /old: {{ speaks: old }}, /new: {{ speaks: new }} }}\n\
              oauth: {{ authorize_url: https://a/x, token_url: https://a/t, redirect_url: https://a/r }}\n\
              clients:\n- {{ name: a, {client} }}\n"
         );
-        let findings = against_pack(&config(&text), &both);
+        let findings = against_pack(&config(&text), pack);
         let shown = |finding: &&switchback_compiler::diagnostic::Finding| {
             format!("{} {}", finding.severity.word(), finding.message)
         };
         findings.in_order().iter().map(shown).collect::<Vec<_>>()
     };
     let grant = "grant: { client_id: i, client_secret: s }";
-    assert_eq!(said("new_token: t1234567, credentials: { old: u1234567 }"), [""; 0]);
+    assert_eq!(said(&both, "new_token: t1234567, credentials: { old: u1234567 }"), [""; 0]);
     assert_eq!(
-        said(&format!("old_token: t1234567, new_token: t1234567, {grant}, credentials: {{ old: t1234567 }}")),
+        said(
+            &both,
+            &format!("old_token: t1234567, new_token: t1234567, {grant}, credentials: {{ old: t1234567 }}")
+        ),
         [""; 0]
     );
-    assert_eq!(said("old_token: t1234567, company: 42"), [""; 0]);
+    assert_eq!(said(&both, "old_token: t1234567, company: 42"), [""; 0]);
+    both.client_auth = Some(ClientAuth::PrivateKeyJwt);
+    assert_eq!(
+        said(&both, &format!("old_token: t1234567, {grant}")),
+        ["error the grant of `a` needs the key `client_key`"]
+    );
+    both.client_auth = None;
     for (client, findings) in [
         (
             "new_token: t1234567".to_owned(),
@@ -275,6 +286,6 @@ fn a_client_of_the_new_side_needs_a_credential_for_the_old_one() {
             ["error calls to `new` go out with the grant, or with this token, not with both"],
         ),
     ] {
-        assert_eq!(said(&client), findings, "{client}");
+        assert_eq!(said(&both, &client), findings, "{client}");
     }
 }

@@ -172,7 +172,7 @@ impl Authority {
 }
 
 pub fn app() -> OAuthApp {
-    OAuthApp { id: APP_ID.into(), secret: APP_SECRET.into() }
+    OAuthApp::with_secret(APP_ID.into(), APP_SECRET.into())
 }
 
 pub fn secret(text: &str) -> Secret<String> {

@@ -251,7 +251,7 @@ async fn enrolled(folder: &TempDir, authorization: SocketAddr, account: Option<S
         tokens: vec![secret(TOKEN).into()],
         credentials: Vec::new(),
         flow: Default::default(),
-        app: Some(OAuthApp { id: secret("app"), secret: secret("app-secret") }),
+        app: Some(OAuthApp::with_secret(secret("app"), secret("app-secret"))),
         refresh_token: Some(secret("refresh-0")),
     };
     Registry::new(store.clone(), Some(endpoint.clone())).ensure(vec![client]).await.unwrap();

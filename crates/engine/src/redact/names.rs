@@ -142,11 +142,12 @@ pub fn is_harmless_header(name: &str) -> bool {
 
 /// Names whose value is a credential even in running text. The list is short, because in running
 /// text no syntax marks a word as a name.
-pub(super) const CREDENTIAL_NAMES: [&str; 9] = [
+pub(super) const CREDENTIAL_NAMES: [&str; 10] = [
     "access_token",
     "refresh_token",
     "id_token",
     "client_secret",
+    "client_assertion",
     "authorization",
     "api_key",
     "password",

@@ -117,7 +117,7 @@ impl GrantFlow {
 pub struct Opened {
     /// Id of the application at the authorization server.
     pub app_id: Option<Secret<String>>,
-    /// Secret of the application.
+    /// Secret of the application, or its private key, in the form that the module `token` stores.
     pub app_secret: Option<Secret<String>>,
     /// The access token for calls.
     pub access: Option<Secret<String>>,

@@ -7,9 +7,10 @@
 //! the link, and whoever receives it is trusted to authorize. A PKCE challenge (RFC 7636) binds the
 //! code to the link, so a code obtained through another link is rejected.
 
+use super::application::OAuthApp;
 use super::registry::{Registry, RegistryError};
 use super::report::ClientInfo;
-use super::wire::{OAuthApp, Offer, TokenExchange, TokenRefusal, is_code};
+use super::wire::{Offer, TokenExchange, TokenRefusal, is_code};
 use crate::clock::rfc3339;
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, random};
@@ -41,7 +42,7 @@ pub enum ConnectError {
     #[error("no authorization server configured")]
     NoServer,
     /// The application's credentials are neither stored nor passed in.
-    #[error("client {0} has no application id and secret; give them")]
+    #[error("client {0} has no application id and secret or key; give them")]
     NoApp(String),
     /// The `state` is unknown, used or expired.
     #[error("this link is unknown, used or expired; ask for a new one")]
@@ -89,7 +90,7 @@ impl Registry {
         let client = self.living(name).await?;
         let (key, stored) = self.grant_of(&client).await?;
         if let Some(app) = &app {
-            self.store.set_app(&key, &app.id, &app.secret).await?;
+            self.store.set_app(&key, &app.id, app.credential.to_stored()).await?;
         }
         let app = app.or(stored).ok_or_else(|| ConnectError::NoApp(name.to_owned()))?;
         // Stored only as a hash: the database alone does not suffice to complete a pending link.
@@ -148,14 +149,12 @@ impl Registry {
         let row = self.store.grant_of(&client).await?;
         let name = self.name_of(&client).await?;
         let secrets = row.secrets.map_err(StoreError::from)?;
-        let (Some(id), Some(secret)) = (secrets.app_id, secrets.app_secret) else {
-            return Err(ConnectError::NoApp(name));
-        };
+        let app = OAuthApp::of_grant(&secrets).ok_or(ConnectError::NoApp(name.clone()))?;
         // Before the code is spent: without disk space for the tokens, the authorization would be
         // lost.
         self.store.prepare_connecting().await?;
         let offer = Offer::Code { code: &code, verifier: &verifier };
-        let tokens = match endpoint.exchange(&OAuthApp { id, secret }, offer).await {
+        let tokens = match endpoint.exchange(&app, offer).await {
             TokenExchange::Tokens(tokens) => tokens,
             TokenExchange::Refused(refusal) => return Err(ConnectError::CodeRefused(refusal)),
             TokenExchange::Failed(failure) => return Err(ConnectError::Server(failure.what)),

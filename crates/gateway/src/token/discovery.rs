@@ -8,6 +8,7 @@ use arc_swap::ArcSwapOption;
 use http::{Method, StatusCode, header};
 use reqwest::Url;
 use serde_json::Value;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use switchback_plan::ClientAuth;
 use tokio::sync::Mutex;
@@ -37,7 +38,7 @@ pub enum MetadataError {
     #[error("it is of another issuer{} (RFC 8414, section 3.3)", .0.as_ref().map(|issuer| format!(", `{issuer}`")).unwrap_or_default())]
     OtherIssuer(Option<String>),
     /// The server supports no method that authenticates the application.
-    #[error("it takes none of client_secret_basic, client_secret_post and none")]
+    #[error("it takes none of client_secret_basic, client_secret_post, none and private_key_jwt")]
     NoClientAuth,
     /// There is no token endpoint that is safe to send secrets to.
     #[error("no token_endpoint with https")]
@@ -69,7 +70,8 @@ pub(super) struct ServerMetadata {
     pub issuer: Option<String>,
     /// Whether every callback has an `iss` parameter.
     pub names_itself: bool,
-    /// The method that authenticates the application, unless the configuration sets one.
+    /// The method that authenticates an application with a secret, unless the configuration sets one;
+    /// `PrivateKeyJwt` if the server supports no other.
     pub client_auth: ClientAuth,
 }
 
@@ -188,6 +190,7 @@ fn parse_metadata(metadata: &Value, issuer: &str, oauth: &OAuth) -> Result<Serve
         () if can("client_secret_basic") => ClientAuth::Basic,
         () if can("client_secret_post") => ClientAuth::Post,
         () if can("none") => ClientAuth::None,
+        () if can(KEY_METHOD) => ClientAuth::PrivateKeyJwt,
         () => return Err(MetadataError::NoClientAuth),
     };
     let names_itself = metadata.get("authorization_response_iss_parameter_supported");
@@ -221,13 +224,17 @@ fn address(metadata: &Value, name: &str) -> Option<Url> {
     url.filter(|url| url.scheme() == "https" || is_loopback(url.host_str()))
 }
 
-/// The grant types that clients use.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// The grant types and authentication methods that clients use.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wants {
     /// The authorization code flow with refresh tokens.
     pub authorization_code: bool,
     /// The client credentials flow.
     pub client_credentials: bool,
+    /// Whether some application has a secret, or is public.
+    pub secrets: bool,
+    /// The JWS algorithms of the applications' private keys.
+    pub key_algorithms: BTreeSet<&'static str>,
 }
 
 /// Problems in the metadata of an authorization server.
@@ -243,7 +250,7 @@ pub struct MetadataReport {
 pub(super) async fn examine(
     http: &HttpClient,
     oauth: &OAuth,
-    wants: Wants,
+    wants: &Wants,
 ) -> Result<MetadataReport, DiscoveryError> {
     let issuer = oauth.issuer.as_deref().ok_or(DiscoveryError::NoIssuer)?;
     let mut failures = Vec::new();
@@ -260,7 +267,7 @@ pub(super) async fn examine(
 /// Reports what metadata lack according to RFC 8414, section 2. An absent list has a default,
 /// except that of PKCE methods: without it the server does not support PKCE, and ignores the
 /// parameters.
-fn report(metadata: &Value, oauth: &OAuth, wants: Wants) -> MetadataReport {
+fn report(metadata: &Value, oauth: &OAuth, wants: &Wants) -> MetadataReport {
     let mut report = MetadataReport::default();
     let errors = &mut report.errors;
     if oauth.token_url.is_none() && address(metadata, "token_endpoint").is_none() {
@@ -288,14 +295,21 @@ fn report(metadata: &Value, oauth: &OAuth, wants: Wants) -> MetadataReport {
         errors.push(format!("`grant_types_supported` lacks `{grant}`"));
     }
     const METHODS: &str = "token_endpoint_auth_methods_supported";
-    match oauth.requests.client_auth.map(auth_method) {
+    match oauth.requests.client_auth.map(auth_method).filter(|_| wants.secrets) {
         Some(method) if lacks(METHODS, method) => {
             errors.push(format!("`{METHODS}` lacks `{method}`, which `oauth.client_auth` or the pack wants"));
         }
-        None if AUTH_METHODS.iter().all(|method| lacks(METHODS, method)) => {
-            errors.push(format!("`{METHODS}` has none of `{}`", AUTH_METHODS.join("`, `")));
+        None if wants.secrets && SECRET_METHODS.iter().all(|method| lacks(METHODS, method)) => {
+            errors.push(format!("`{METHODS}` has none of `{}`", SECRET_METHODS.join("`, `")));
         }
         _ => {}
+    }
+    if !wants.key_algorithms.is_empty() && lacks(METHODS, KEY_METHOD) {
+        errors.push(format!("`{METHODS}` lacks `{KEY_METHOD}`, which the `client_key` of a client needs"));
+    }
+    const ALGORITHMS: &str = "token_endpoint_auth_signing_alg_values_supported";
+    for algorithm in wants.key_algorithms.iter().filter(|algorithm| lacks(ALGORITHMS, algorithm)) {
+        errors.push(format!("`{ALGORITHMS}` lacks `{algorithm}`, the algorithm of a client's `client_key`"));
     }
     const CHALLENGES: &str = "code_challenge_methods_supported";
     if wants.authorization_code && lacks(CHALLENGES, "S256") {
@@ -308,14 +322,17 @@ fn report(metadata: &Value, oauth: &OAuth, wants: Wants) -> MetadataReport {
     report
 }
 
-/// Methods that authenticate the application, in order of preference.
-const AUTH_METHODS: [&str; 3] = ["client_secret_basic", "client_secret_post", "none"];
+/// Methods that authenticate an application without a key, in order of preference.
+const SECRET_METHODS: [&str; 3] = ["client_secret_basic", "client_secret_post", "none"];
+/// The method that authenticates an application with a key.
+const KEY_METHOD: &str = "private_key_jwt";
 
 fn auth_method(auth: ClientAuth) -> &'static str {
     match auth {
-        ClientAuth::Basic => AUTH_METHODS[0],
-        ClientAuth::Post => AUTH_METHODS[1],
-        ClientAuth::None => AUTH_METHODS[2],
+        ClientAuth::Basic => SECRET_METHODS[0],
+        ClientAuth::Post => SECRET_METHODS[1],
+        ClientAuth::None => SECRET_METHODS[2],
+        ClientAuth::PrivateKeyJwt => KEY_METHOD,
     }
 }
 
@@ -327,14 +344,20 @@ mod tests {
     #[test]
     fn a_report_names_all_that_metadata_lack() {
         let issuer = "https://auth.example";
-        let both = Wants { authorization_code: true, client_credentials: true };
+        let both = Wants {
+            authorization_code: true,
+            client_credentials: true,
+            secrets: true,
+            key_algorithms: BTreeSet::from(["ES256"]),
+        };
         let full = json!({
             "issuer": issuer, "token_endpoint": "https://auth.example/t",
             "authorization_endpoint": "https://auth.example/a",
             "grant_types_supported": ["authorization_code", "refresh_token", "client_credentials"],
             "code_challenge_methods_supported": ["plain", "S256"],
+            "token_endpoint_auth_methods_supported": ["client_secret_post", "private_key_jwt"],
         });
-        assert_eq!(report(&full, &oauth(issuer), both), MetadataReport::default());
+        assert_eq!(report(&full, &oauth(issuer), &both), MetadataReport::default());
         for (name, value, wanted) in [
             ("token_endpoint", json!("http://auth.example/t"), "`token_endpoint`"),
             ("authorization_endpoint", json!(null), "`authorization_endpoint`"),
@@ -342,17 +365,19 @@ mod tests {
             ("grant_types_supported", json!(["authorization_code", "refresh_token"]), "`client_credentials`"),
             ("code_challenge_methods_supported", json!(["plain"]), "`S256`"),
             ("token_endpoint_auth_methods_supported", json!(["private_key_jwt"]), "`client_secret_basic`"),
+            ("token_endpoint_auth_methods_supported", json!(["client_secret_post"]), "`private_key_jwt`"),
+            ("token_endpoint_auth_signing_alg_values_supported", json!(["RS256"]), "`ES256`"),
         ] {
             let mut other = full.clone();
             other[name] = value;
-            let found = report(&other, &oauth(issuer), both);
+            let found = report(&other, &oauth(issuer), &both);
             assert!(matches!(&found.errors[..], [one] if one.contains(wanted)), "{name}: {found:?}");
             assert_eq!(found.warnings, [""; 0]);
         }
         let bare = json!({"issuer": issuer, "token_endpoint": "https://auth.example/t"});
-        let machines = Wants { authorization_code: false, client_credentials: true };
-        assert_eq!(report(&bare, &oauth(issuer), machines), MetadataReport::default());
-        let found = report(&bare, &oauth(issuer), both);
+        let machines = Wants { authorization_code: false, ..both.clone() };
+        assert_eq!(report(&bare, &oauth(issuer), &machines), MetadataReport::default());
+        let found = report(&bare, &oauth(issuer), &both);
         assert_eq!((found.errors.len(), found.warnings.len()), (1, 1), "{found:?}");
         assert!(
             check_issuer(&json!({"issuer": "https://auth.example/"}), issuer)
@@ -414,7 +439,7 @@ mod tests {
             ("issuer", json!("https://auth.example/")),
             ("token_endpoint", json!("http://auth.example/t")),
             ("token_endpoint", json!(null)),
-            ("token_endpoint_auth_methods_supported", json!(["private_key_jwt"])),
+            ("token_endpoint_auth_methods_supported", json!(["tls_client_auth"])),
         ] {
             let mut other = full.clone();
             other[name] = value.clone();

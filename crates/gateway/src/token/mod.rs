@@ -40,6 +40,7 @@
 //! The module `store` seals and stores secrets. Management is in `registry` and `connect`, the
 //! refresh itself in `refresh`, the protocol of the authorization server in `wire`.
 
+mod application;
 pub mod carried;
 mod client;
 mod connect;
@@ -56,6 +57,7 @@ mod report;
 mod service;
 mod wire;
 
+pub use application::{AppCredential, AppKey, AppKeyError, OAuthApp};
 pub use client::{Client, Clients};
 pub use connect::{ConnectError, ConnectLink};
 pub use discovery::{DiscoveryError, MetadataError, MetadataReport, Wants};
@@ -67,8 +69,7 @@ pub use rejections::CallOperation;
 pub use report::{ClientInfo, CredentialInfo, CredentialState, GrantInfo};
 pub use service::{Health, Tokens};
 pub use wire::{
-    AUTHORIZE_FIELDS, OAuthApp, OAuthConfigError, RefusalAbout, Revocation, TOKEN_FIELDS, TokenEndpoint,
-    TokenRefusal,
+    AUTHORIZE_FIELDS, OAuthConfigError, RefusalAbout, Revocation, TOKEN_FIELDS, TokenEndpoint, TokenRefusal,
 };
 
 use std::time::Duration;

@@ -22,6 +22,9 @@ pub struct OAuth {
     pub scopes: Vec<String>,
     /// Time limit for one exchange.
     pub timeout: Duration,
+    /// The audience of client assertions (`private_key_jwt`). `None`: the issuer, or the token endpoint
+    /// if no issuer is known.
+    pub assertion_audience: Option<String>,
     /// Deviations of the requests from the RFCs and the metadata.
     pub requests: TokenRequests,
     /// Names and values of additional fields in token requests.
@@ -45,6 +48,7 @@ impl OAuth {
             redirect_url,
             scopes: Vec::new(),
             timeout: Duration::from_secs(10),
+            assertion_audience: None,
             requests: TokenRequests::default(),
             parameters: Vec::new(),
             authorize_parameters: Vec::new(),

@@ -10,9 +10,10 @@
 //! be spent; the grant then needs a person to connect it again. Each step is traced with a `step`
 //! field, at which tests interrupt the process.
 
+use super::application::OAuthApp;
 use super::grant::{Backoff, Flight, Grant, RefreshContext, RefreshResult, lock};
 use super::wire::{
-    ExchangeFailure, OAuthApp, Offer, RefusalAbout, TokenAnswer, TokenEndpoint, TokenExchange, TokenRefusal,
+    ExchangeFailure, Offer, RefusalAbout, TokenAnswer, TokenEndpoint, TokenExchange, TokenRefusal,
 };
 use super::{RefreshSettings, TokenError};
 use crate::secret::Secret;
@@ -144,10 +145,9 @@ async fn keep_claim<T>(grant: &Grant) -> T {
 /// Carries out a refresh that this process has claimed.
 async fn carry_out(grant: &Arc<Grant>, row: &GrantRow, endpoint: &TokenEndpoint) -> Result<(), TokenError> {
     let Ok(secrets) = &row.secrets else { return give_up(grant, row, "damaged").await };
-    let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
+    let Some(app) = OAuthApp::of_grant(secrets) else {
         return give_up(grant, row, "no_application").await;
     };
-    let app = OAuthApp { id: id.clone(), secret: secret.clone() };
     let spent = match (row.flow, &secrets.refresh) {
         (GrantFlow::ClientCredentials, _) => None,
         (GrantFlow::AuthorizationCode, Some(refresh)) => Some(refresh),
@@ -480,7 +480,7 @@ async fn mark_misconfigured(
     stand(grant, row, GrantState::Misconfigured, &refusal.code).await;
     tracing::error!(
         target: "switchback::token", client = %grant.client, error = refusal.code, retry_in_ms = wait.as_millis() as u64,
-        "the authorization server refuses the application or the request; check client_id, client_secret and the section `oauth`"
+        "the authorization server refuses the application or the request; check client_id, client_secret or client_key, and the section `oauth`"
     );
     Err(error)
 }

@@ -3,8 +3,9 @@
 //! connection. Results are plain data without secrets (`report`), except for a newly generated
 //! token, which is returned once.
 
+use super::application::OAuthApp;
 use super::report::{ClientInfo, info};
-use super::wire::{OAuthApp, Revocation, TokenEndpoint};
+use super::wire::{Revocation, TokenEndpoint};
 use crate::secret::Secret;
 use crate::store::seal::{HashOf, KeyedHash, random};
 use crate::store::{
@@ -36,11 +37,11 @@ pub enum RegistryError {
     #[error("a client's token is 8 to 4096 visible ASCII characters")]
     Token,
     /// A refresh token is useless without the application that it was issued to.
-    #[error("a refresh token needs the id and the secret of its application")]
+    #[error("a refresh token needs the id of its application and the secret or key")]
     NoApp,
     /// A client credentials grant needs an application and has no refresh token.
     #[error(
-        "a grant of the flow client_credentials needs the id and the secret of its application, and no refresh token"
+        "a grant of the flow client_credentials needs the id of its application and the secret or key, and no refresh token"
     )]
     Flow,
     /// The client is not revoked, so it cannot be restored.
@@ -385,10 +386,7 @@ impl Registry {
         let row = self.store.grant_of(&client.id).await?;
         // The application of a damaged grant is unreadable, but the client can be connected with a
         // new one.
-        let app = row
-            .secrets
-            .ok()
-            .and_then(|secrets| Some(OAuthApp { id: secrets.app_id?, secret: secrets.app_secret? }));
+        let app = row.secrets.ok().and_then(|secrets| OAuthApp::of_grant(&secrets));
         Ok((row.key, app))
     }
 }
@@ -436,7 +434,7 @@ impl Marks {
             seed: new.app.as_ref().map(|app| GrantSeed {
                 flow: new.flow,
                 app_id: &app.id,
-                app_secret: &app.secret,
+                app_secret: app.credential.to_stored(),
                 refresh: new.refresh_token.as_ref().zip(self.refresh),
             }),
         }

@@ -3,14 +3,16 @@
 //! is spent as soon as the server receives it.
 //!
 //! It implements RFC 6749 (sections 2.3.1, 4.1.3, 4.4, 5 and 6) with form bodies; deviations of a
-//! service are settings. The module `discovery` finds the addresses. The `oauth2` crate would not
-//! suffice: it accepts no JSON bodies, only numeric `expires_in`, and only the errors of the RFC.
-//! Nor does it report whether a failed request may have taken effect, or how long the server wants
-//! clients to wait.
+//! service are settings. The module `discovery` finds the addresses; `application` signs client
+//! assertions. The `oauth2` crate would not suffice: it accepts no JSON bodies, only numeric
+//! `expires_in`, and only the errors of the RFC. Nor does it report whether a failed request may have
+//! taken effect, or how long the server wants clients to wait.
 
+use super::application::{AppCredential, AppKeyError, OAuthApp};
 use super::discovery::{self, Discovery, DiscoveryError, MetadataReport, ServerMetadata, Wants};
 use super::lifetime::parse_expires_in;
 use super::oauth::OAuth;
+use crate::clock::Clock;
 use crate::http_client::{HttpClient, describe, is_loopback, read_limited, retry_after};
 use crate::secret::Secret;
 use crate::store::Opened;
@@ -31,11 +33,18 @@ pub(super) const ANSWER_BYTES_MAX: usize = 64 * 1024;
 /// Longest error code that is displayed.
 const CODE_BYTES_MAX: usize = 64;
 
+/// The kind of a client assertion (RFC 7523, section 2.2).
+const ASSERTION_TYPE: &str = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer";
+/// Error code of requests that are not sent, because the application has no key that can sign.
+const NO_USABLE_KEY: &str = "no_usable_client_key";
+
 /// Fields that this module sets in a token request, so `oauth.parameters` must not contain them.
 pub const TOKEN_FIELDS: &[&str] = &[
     "grant_type",
     "client_id",
     "client_secret",
+    "client_assertion",
+    "client_assertion_type",
     "redirect_uri",
     "code",
     "code_verifier",
@@ -71,15 +80,6 @@ pub enum OAuthConfigError {
     /// TLS cannot be set up: a file of its settings or the system's authorities are unusable.
     #[error("cannot set up TLS: {0}")]
     Tls(String),
-}
-
-/// The application's credentials at the authorization server.
-#[derive(Clone, Debug)]
-pub struct OAuthApp {
-    /// Its id.
-    pub id: Secret<String>,
-    /// Its secret; empty for a public application.
-    pub secret: Secret<String>,
 }
 
 /// The credential that is exchanged for tokens.
@@ -180,6 +180,20 @@ impl fmt::Display for Revocation {
     }
 }
 
+/// Why a request has no response.
+#[derive(Debug, thiserror::Error)]
+enum PostError {
+    /// The server requires `private_key_jwt`, and the application has a secret.
+    #[error("the authorization server requires private_key_jwt, and the application has no private key")]
+    NoKey,
+    /// The application's key cannot sign.
+    #[error("the application's private key cannot be used: {0}")]
+    Key(#[from] AppKeyError),
+    /// The request failed.
+    #[error("{}", describe(.0))]
+    Request(#[from] reqwest::Error),
+}
+
 /// A client of the authorization server. Clones share its metadata.
 #[derive(Clone, Debug)]
 pub struct TokenEndpoint {
@@ -274,17 +288,24 @@ impl TokenEndpoint {
         let body = self.oauth.requests.body.unwrap_or(BodyForm::Form);
         match self.post(&found, &found.token_url, app, fields, body).await {
             Ok(response) => judge(response).await,
-            Err(error) => TokenExchange::Failed(ExchangeFailure {
+            Err(PostError::Request(error)) => TokenExchange::Failed(ExchangeFailure {
                 // Any later failure may have happened after the server received the refresh token.
                 outcome_unknown: !error.is_connect() && !error.is_builder(),
                 is_outage: error.is_connect(),
                 what: describe(&error).to_owned(),
                 retry_after: None,
             }),
+            // Nothing was sent, and a retry by itself changes nothing, as with a refused application.
+            Err(error) => {
+                tracing::warn!(target: "switchback::token", %error, "no token request was sent");
+                let code = NO_USABLE_KEY.to_owned();
+                TokenExchange::Refused(TokenRefusal { code, about: RefusalAbout::Application })
+            }
         }
     }
 
-    /// Posts fields together with the application's credentials.
+    /// Posts fields together with the application's credentials. Each call signs another assertion,
+    /// because servers accept each only once.
     async fn post(
         &self,
         found: &ServerMetadata,
@@ -292,33 +313,56 @@ impl TokenEndpoint {
         app: &OAuthApp,
         mut fields: Vec<(&str, &str)>,
         body: BodyForm,
-    ) -> reqwest::Result<reqwest::Response> {
+    ) -> Result<reqwest::Response, PostError> {
         let mut request = self.http.request(Method::POST, url).header(ACCEPT, "application/json");
-        match self.oauth.requests.client_auth.unwrap_or(found.client_auth) {
-            ClientAuth::Basic => request = request.header(AUTHORIZATION, basic(app)),
-            ClientAuth::Post => {
+        let assertion;
+        match &app.credential {
+            // The credential decides, because a key has only this use: one gateway may have
+            // applications with a key and others with a secret.
+            AppCredential::Key(key) => {
+                assertion = key.assertion(&app.id, self.audience(found), Clock::machine().unix_ms())?;
+                // The `sub` of the assertion identifies the application. Some servers read the
+                // parameter all the same (RFC 7521, section 4.2).
                 fields.push(("client_id", app.id.expose()));
-                fields.push(("client_secret", app.secret.expose()));
+                fields.push(("client_assertion_type", ASSERTION_TYPE));
+                fields.push(("client_assertion", assertion.expose()));
             }
-            // A public client still identifies itself (RFC 6749, section 3.2.1).
-            ClientAuth::None => fields.push(("client_id", app.id.expose())),
+            AppCredential::Secret(secret) => {
+                match self.oauth.requests.client_auth.unwrap_or(found.client_auth) {
+                    ClientAuth::Basic => request = request.header(AUTHORIZATION, basic(&app.id, secret)),
+                    ClientAuth::Post => {
+                        fields.push(("client_id", app.id.expose()));
+                        fields.push(("client_secret", secret.expose()));
+                    }
+                    // A public client still identifies itself (RFC 6749, section 3.2.1).
+                    ClientAuth::None => fields.push(("client_id", app.id.expose())),
+                    ClientAuth::PrivateKeyJwt => return Err(PostError::NoKey),
+                }
+            }
         }
         let (kind, body) = match body {
             BodyForm::Form => ("application/x-www-form-urlencoded", form(&fields)),
             BodyForm::Json => ("application/json", json(&fields)),
         };
         // The client takes ownership of the bytes, so they cannot remain in a `Secret`.
-        request.header(CONTENT_TYPE, kind).body(body).send().await
+        Ok(request.header(CONTENT_TYPE, kind).body(body).send().await?)
+    }
+
+    /// Returns the audience of client assertions. RFC 7523, section 3, leaves the value to the server;
+    /// its revision (draft-ietf-oauth-rfc7523bis) and FAPI 2.0 require the issuer, so that a malicious
+    /// server cannot pass an assertion on by naming another server's endpoint as its own.
+    fn audience<'a>(&'a self, found: &'a ServerMetadata) -> &'a str {
+        let audience = self.oauth.assertion_audience.as_deref().or(found.issuer.as_deref());
+        audience.unwrap_or(found.token_url.as_str())
     }
 
     /// Revokes the tokens of a grant. The refresh token is first, because most servers then revoke
     /// the access token too. The request has the format of RFC 7009, independent of the format of
     /// token requests.
     pub(super) async fn revoke(&self, secrets: &Opened) -> Revocation {
-        let (Some(id), Some(secret)) = (&secrets.app_id, &secrets.app_secret) else {
+        let Some(app) = OAuthApp::of_grant(secrets) else {
             return Revocation::Failed("the grant has no application".to_owned());
         };
-        let app = OAuthApp { id: id.clone(), secret: secret.clone() };
         let found = match self.metadata().await {
             Ok(found) => found,
             Err(error) => return Revocation::Failed(error.to_string()),
@@ -329,7 +373,7 @@ impl TokenEndpoint {
             let fields = vec![("token", token.expose().as_str()), ("token_type_hint", hint)];
             let outcome = match self.post(&found, url, &app, fields, BodyForm::Form).await {
                 Ok(response) => judge_revocation(response).await,
-                Err(error) => Some(describe(&error).to_owned()),
+                Err(error) => Some(error.to_string()),
             };
             if let Some(failure) = outcome {
                 return Revocation::Failed(format!("{hint}: {failure}"));
@@ -343,7 +387,7 @@ impl TokenEndpoint {
     /// # Errors
     ///
     /// There is no issuer, it does not answer, or its response is not valid metadata.
-    pub async fn examine(&self, wants: Wants) -> Result<MetadataReport, DiscoveryError> {
+    pub async fn examine(&self, wants: &Wants) -> Result<MetadataReport, DiscoveryError> {
         discovery::examine(&self.http, &self.oauth, wants).await
     }
 
@@ -382,9 +426,9 @@ impl TokenEndpoint {
 
 /// Returns the HTTP Basic value of the application. Both parts are form-encoded first (RFC 6749,
 /// section 2.3.1), so that a colon does not separate them early.
-fn basic(app: &OAuthApp) -> HeaderValue {
+fn basic(id: &Secret<String>, secret: &Secret<String>) -> HeaderValue {
     let encoded = |text: &str| form(&[("", text)]).trim_start_matches('=').to_owned();
-    let both = Secret::new(format!("{}:{}", encoded(app.id.expose()), encoded(app.secret.expose())));
+    let both = Secret::new(format!("{}:{}", encoded(id.expose()), encoded(secret.expose())));
     let value = format!("Basic {}", STANDARD.encode(both.expose()));
     let mut value = HeaderValue::try_from(value).expect("base64 fits into a header");
     value.set_sensitive(true);
@@ -581,8 +625,7 @@ mod tests {
 
     #[test]
     fn an_application_is_shown_by_basic_with_both_halves_encoded() {
-        let app = OAuthApp { id: "a:b".into(), secret: "s p+ü%".into() };
-        let shown = basic(&app);
+        let shown = basic(&"a:b".into(), &"s p+ü%".into());
         assert!(shown.is_sensitive());
         let decoded = STANDARD.decode(shown.to_str().expect("ASCII").trim_start_matches("Basic "));
         assert_eq!(decoded.expect("base64"), b"a%3Ab:s+p%2B%C3%BC%25");
@@ -606,6 +649,27 @@ mod tests {
         ];
         for (name, _) in offers.into_iter().flat_map(|offer| endpoint.fields(offer)) {
             assert!(TOKEN_FIELDS.contains(&name), "{name}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_audience_is_the_setting_or_the_issuer_or_the_token_endpoint() {
+        let url: Url = "https://auth.example/".parse().expect("a URL");
+        let token_url: Url = "https://auth.example/token".parse().expect("a URL");
+        let other = "https://other.example".to_owned();
+        for (issuer, set, expected) in [
+            (None, None, "https://auth.example/token"),
+            (Some("https://auth.example"), None, "https://auth.example"),
+            (Some("https://auth.example"), Some(other), "https://other.example"),
+        ] {
+            let oauth = OAuth {
+                issuer: issuer.map(str::to_owned),
+                assertion_audience: set,
+                ..OAuth::at(url.clone(), token_url.clone(), url.clone())
+            };
+            let endpoint = TokenEndpoint::new(oauth).expect("https");
+            let found = endpoint.metadata().await.expect("both addresses are set");
+            assert_eq!(endpoint.audience(&found), expected);
         }
     }
 

@@ -199,7 +199,7 @@ section! {
     TokensDecl is "`oauth`" {
         /// The form of the body; the default is `form`.
         optional body: BodyForm,
-        /// Client authentication (RFC 8414): `client_secret_basic`, `client_secret_post` or `none`.
+        /// Client authentication: `basic`, `post`, `none` or `private_key_jwt` (RFC 7591, section 2).
         optional client_auth: ClientAuth,
         /// Fields of a refresh in addition to the refresh token.
         optional refresh_sends: ListOf<RefreshExtra>,

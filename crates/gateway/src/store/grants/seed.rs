@@ -11,7 +11,8 @@ use crate::store::{Store, StoreError, new_id};
 pub(crate) struct GrantSeed<'a> {
     pub flow: GrantFlow,
     pub app_id: &'a Secret<String>,
-    pub app_secret: &'a Secret<String>,
+    /// The secret or the key, in its stored form.
+    pub app_secret: Secret<String>,
     pub refresh: Option<(&'a Secret<String>, KeyedHash)>,
 }
 
@@ -21,7 +22,7 @@ impl Store {
         &self,
         key: &GrantKey,
         app_id: &Secret<String>,
-        app_secret: &Secret<String>,
+        app_secret: Secret<String>,
     ) -> Result<(), StoreError> {
         let mut tx = self.write().await?;
         let seed = GrantSeed { flow: GrantFlow::AuthorizationCode, app_id, app_secret, refresh: None };
@@ -85,7 +86,7 @@ impl Store {
             self.set_flow(tx, key, seed.flow).await?;
         }
         if !holds(keys, key, APP_ID, row.bytes_or_none("app_id")?, seed.app_id)
-            || !holds(keys, key, APP_SECRET, row.bytes_or_none("app_secret")?, seed.app_secret)
+            || !holds(keys, key, APP_SECRET, row.bytes_or_none("app_secret")?, &seed.app_secret)
         {
             changed = true;
             tx.run(
