@@ -9,6 +9,7 @@ mod bounds_program;
 mod bulk;
 mod canary;
 mod capture_replay;
+mod client_keys;
 mod config_files;
 mod config_mistakes;
 mod contract_differences;
