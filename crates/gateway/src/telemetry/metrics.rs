@@ -4,8 +4,10 @@
 //! closed sets of words, so their cardinality is bounded by the pack and the clients, whatever
 //! requests contain.
 
+mod names;
 mod recorder;
 
+pub use names::*;
 pub(super) use recorder::{DURATION_BUCKETS, label};
 pub use recorder::{Metrics, install};
 
@@ -18,66 +20,6 @@ use metrics::{
 use std::cell::RefCell;
 use std::time::Duration;
 use switchback_engine::diff::FindingKind;
-
-/// Counter: answered requests by side, operation, client, outcome and status.
-pub const REQUESTS: &str = "switchback_requests_total";
-pub(crate) const EVENTS: &str = "switchback_events_total";
-pub(crate) const NOTICES: &str = "switchback_notices_total";
-pub(crate) const EVENTS_PENDING: &str = "switchback_events_pending";
-pub(crate) const EVENTS_DEAD: &str = "switchback_events_dead";
-pub(crate) const REQUEST_DURATION: &str = "switchback_request_duration_seconds";
-pub(crate) const ADDED_DURATION: &str = "switchback_added_duration_seconds";
-pub(crate) const REQUESTS_IN_FLIGHT: &str = "switchback_requests_in_flight";
-/// Gauge: open client connections.
-pub const CONNECTIONS: &str = "switchback_connections";
-pub(crate) const DEPRECATED_REQUESTS: &str = "switchback_deprecated_requests_total";
-pub(crate) const UNKNOWN_CALLS: &str = "switchback_unknown_calls_total";
-pub(crate) const TRANSFORM_FAILURES: &str = "switchback_transform_failures_total";
-pub(crate) const UPSTREAM_REQUESTS: &str = "switchback_upstream_requests_total";
-pub(crate) const UPSTREAM_DURATION: &str = "switchback_upstream_request_duration_seconds";
-pub(crate) const RETRIES: &str = "switchback_retries_total";
-/// Name of a metric that `switchback status` displays.
-pub const LIMITED: &str = "switchback_limited_total";
-pub(crate) const STORE_UP: &str = "switchback_store_up";
-pub(crate) const TOKEN_REFRESH: &str = "switchback_token_refresh_total";
-/// Gauge: expiry of a client's access token in seconds since 1970.
-pub const TOKEN_EXPIRY: &str = "switchback_token_expiry_timestamp_seconds";
-pub(crate) const TOKEN_LIFETIME: &str = "switchback_token_lifetime_seconds";
-pub(crate) const TOKEN_STATE: &str = "switchback_token_state";
-pub(crate) const CREDENTIAL_REFUSED: &str = "switchback_credential_refused";
-pub(crate) const TOKEN_UNPERSISTED: &str = "switchback_token_unpersisted";
-pub(crate) const CONFIG_RELOAD: &str = "switchback_config_reload_total";
-pub(crate) const CONFIG_LOADED_AT: &str = "switchback_config_loaded_timestamp_seconds";
-pub(crate) const RESTART_PENDING: &str = "switchback_restart_pending";
-pub(crate) const CERTIFICATE_EXPIRY: &str = "switchback_tls_certificate_expiry_timestamp_seconds";
-/// Gauge: 1 for the current phase of an operation.
-pub const PHASE: &str = "switchback_phase";
-pub(crate) const PHASE_TRANSITIONS: &str = "switchback_phase_transitions_total";
-/// Counter: comparisons of the dual run by operation and result.
-pub const SHADOW_COMPARED: &str = "switchback_shadow_compared_total";
-/// Counter: differences by operation and kind.
-pub const SHADOW_FINDINGS: &str = "switchback_shadow_findings_total";
-/// Counter: excused differences by operation and reason (declared or learned).
-pub const SHADOW_NOISE: &str = "switchback_shadow_noise_total";
-/// Counter: requests excluded from their planned comparison, by reason.
-pub const SHADOW_DROPPED: &str = "switchback_shadow_dropped_total";
-/// Name of a metric that `switchback status` displays.
-pub const SHADOW_UNRECORDED: &str = "switchback_shadow_unrecorded_total";
-/// Gauge: comparisons in the shadow's queue.
-pub const SHADOW_WAITING: &str = "switchback_shadow_waiting";
-/// Gauge: bytes of bodies in the shadow's queue.
-pub const SHADOW_BYTES: &str = "switchback_shadow_bytes";
-pub(crate) const TRACE_SPANS: &str = "switchback_trace_spans_total";
-pub(crate) const BUILD_INFO: &str = "switchback_build_info";
-
-/// Process metrics, named as in Prometheus' client libraries.
-pub(crate) const PROCESS_CPU: &str = "process_cpu_seconds_total";
-pub(crate) const PROCESS_RESIDENT: &str = "process_resident_memory_bytes";
-pub(crate) const PROCESS_VIRTUAL: &str = "process_virtual_memory_bytes";
-pub(crate) const PROCESS_OPEN_FDS: &str = "process_open_fds";
-pub(crate) const PROCESS_MAX_FDS: &str = "process_max_fds";
-pub(crate) const PROCESS_THREADS: &str = "process_threads";
-pub(crate) const PROCESS_STARTED: &str = "process_start_time_seconds";
 
 /// Gauge value of a removed subject. The recorder cannot remove a series, so `/metrics` omits this
 /// value.
@@ -498,110 +440,13 @@ fn or_none(label: &str) -> String {
 }
 
 fn describe() {
-    describe_counter!(PROCESS_CPU, "Total user and system CPU time spent, in whole seconds");
-    describe_gauge!(PROCESS_RESIDENT, "Resident memory size in bytes");
-    describe_gauge!(PROCESS_VIRTUAL, "Virtual memory size in bytes");
-    describe_gauge!(PROCESS_OPEN_FDS, "Number of open file descriptors");
-    describe_gauge!(PROCESS_MAX_FDS, "Maximum number of open file descriptors");
-    describe_gauge!(PROCESS_THREADS, "Number of OS threads in the process");
-    describe_gauge!(PROCESS_STARTED, "Start time of the process since unix epoch in seconds");
-    describe_counter!(
-        REQUESTS,
-        "Requests that ended, by client, side, operation, outcome and status (499: the client was gone before its answer). A failure that a side answers with a success has the status that it stands for"
-    );
-    describe_histogram!(
-        REQUEST_DURATION,
-        Unit::Seconds,
-        "From the head of a request to the end of its answer; without tunnels and event streams"
-    );
-    describe_histogram!(
-        ADDED_DURATION,
-        Unit::Seconds,
-        "From the head of a request to the head of its answer, less the time in which heads and bodies of others were awaited; requests without a call, tunnels and event streams are left out"
-    );
-    describe_gauge!(REQUESTS_IN_FLIGHT, "Requests being answered");
-    describe_gauge!(CONNECTIONS, "Open client connections");
-    describe_counter!(
-        EVENTS,
-        "Events, by receiver and outcome: queued, known, dropped, unsigned, refused, busy, beside, delivered, failed, dead"
-    );
-    describe_gauge!(
-        EVENTS_PENDING,
-        "Events that wait to be delivered, by receiver; of all gateways on the store, so do not sum over instances"
-    );
-    describe_gauge!(
-        EVENTS_DEAD,
-        "Dead letters, by receiver; of all gateways on the store, so do not sum over instances"
-    );
-    describe_counter!(NOTICES, "Notices to operators, by receiver and outcome: delivered, failed, dropped");
-    describe_counter!(
-        DEPRECATED_REQUESTS,
-        "Answered requests to a side, or of a client, with a sunset date, by client, side and operation"
-    );
-    describe_counter!(
-        TRANSFORM_FAILURES,
-        "Messages that could not be translated, by operation and direction"
-    );
-    describe_counter!(
-        UNKNOWN_CALLS,
-        "Forwarded requests of no operation or of an unknown client, and undeclared query parameters of any request, up to 8 of each; by method, path and what is unknown"
-    );
-    describe_counter!(
-        UPSTREAM_REQUESTS,
-        "Calls to upstreams, by upstream, role (for a client or for the shadow) and class of status; a call that is sent again counts each time, and one that its client gave up does not count"
-    );
-    describe_histogram!(UPSTREAM_DURATION, Unit::Seconds, "From sending a call to the head of its answer");
-    describe_counter!(
-        RETRIES,
-        "Calls sent again, by upstream, role (for a client or for the shadow) and why"
-    );
-    describe_counter!(
-        LIMITED,
-        "Requests and connections refused by a limit, by limit: `connections` and `connections_per_address` refuse connections, `memory` both, the others requests"
-    );
-    describe_gauge!(STORE_UP, "1 while the store answers, else 0");
-    describe_counter!(TOKEN_REFRESH, "Refreshes of grants, by result");
-    describe_gauge!(TOKEN_EXPIRY, "When a client's access token ends, seconds since 1970");
-    describe_gauge!(TOKEN_LIFETIME, "How long a client's access token lives from its issue, in seconds");
-    describe_gauge!(TOKEN_STATE, "1 for the state that a client's grant is in, 0 for the others");
-    describe_gauge!(
-        CREDENTIAL_REFUSED,
-        "1 while a service refuses the token that a client's calls to a side go out with"
-    );
-    describe_gauge!(TOKEN_UNPERSISTED, "Grants whose newest tokens are in memory only");
-    describe_counter!(CONFIG_RELOAD, "Reloads of pack and configuration, by result");
-    describe_gauge!(
-        CONFIG_LOADED_AT,
-        "When the serving pack and configuration were loaded, seconds since 1970"
-    );
-    describe_gauge!(RESTART_PENDING, "Keys of the configuration that have changed and take a restart");
-    describe_gauge!(
-        CERTIFICATE_EXPIRY,
-        "When a certificate of ours ends, seconds since 1970, by its key in the configuration"
-    );
-    describe_gauge!(PHASE, "1 for the phase that a served operation is in, 0 for the others");
-    describe_counter!(
-        PHASE_TRANSITIONS,
-        "Transitions of operations that this gateway saw, by side, operation, the phase moved to, and who moved it. Each gateway on a store sees those of all, so do not sum over instances"
-    );
-    describe_counter!(
-        SHADOW_COMPARED,
-        "Steps of the dual run, by side, operation and result. Of one request or event there may be several: an answer compared, a plan, an effect read back, both sides timed, one side asked twice"
-    );
-    describe_counter!(SHADOW_FINDINGS, "Differences between both sides, by side, operation and kind");
-    describe_counter!(SHADOW_NOISE, "Differences that are no findings, by side, operation and why");
-    describe_counter!(
-        SHADOW_DROPPED,
-        "Requests and events that were to be compared and were not, by side, operation and reason"
-    );
-    describe_counter!(SHADOW_UNRECORDED, "Entries of the dual run that the store has not");
-    describe_gauge!(SHADOW_WAITING, "Requests that wait for their other side");
-    describe_gauge!(SHADOW_BYTES, "Bytes of bodies that the shadow keeps");
-    describe_counter!(
-        TRACE_SPANS,
-        "Spans by what became of them: exported, failed (the collector did not take them), dropped (the queue was full)"
-    );
-    describe_gauge!(BUILD_INFO, "Always 1; the label says which version runs");
+    for metric in METRICS {
+        match metric.kind {
+            MetricKind::Counter => describe_counter!(metric.name, metric.about),
+            MetricKind::Gauge => describe_gauge!(metric.name, metric.about),
+            MetricKind::Histogram => describe_histogram!(metric.name, Unit::Seconds, metric.about),
+        }
+    }
 }
 
 #[cfg(test)]
@@ -631,47 +476,6 @@ mod tests {
         RequestMeter::new("", operation, "new").record(Outcome::Translated, Some(200), Some(MS), Some(MS));
         assert_eq!(metrics.requests_by_operation()["new GET /metrics-test/{id}"]["translated"], 1);
     }
-
-    /// Every metric, by its name, its kind and the labels that it has.
-    const EVERY_METRIC: [(&str, &str, &[&str]); 37] = [
-        ("switchback_requests_total", "counter", &["client", "operation", "outcome", "side", "status"]),
-        ("switchback_request_duration_seconds", "histogram", &["operation", "side"]),
-        ("switchback_added_duration_seconds", "histogram", &["side"]),
-        ("switchback_requests_in_flight", "gauge", &[]),
-        ("switchback_connections", "gauge", &[]),
-        ("switchback_deprecated_requests_total", "counter", &["client", "operation", "side"]),
-        ("switchback_transform_failures_total", "counter", &["direction", "operation"]),
-        ("switchback_upstream_requests_total", "counter", &["role", "status", "upstream"]),
-        ("switchback_upstream_request_duration_seconds", "histogram", &["role", "upstream"]),
-        ("switchback_retries_total", "counter", &["role", "upstream", "why"]),
-        ("switchback_limited_total", "counter", &["limit"]),
-        ("switchback_store_up", "gauge", &[]),
-        ("switchback_token_refresh_total", "counter", &["client", "result"]),
-        ("switchback_token_expiry_timestamp_seconds", "gauge", &["client"]),
-        ("switchback_token_lifetime_seconds", "gauge", &["client"]),
-        ("switchback_token_state", "gauge", &["client", "state"]),
-        ("switchback_credential_refused", "gauge", &["client", "side"]),
-        ("switchback_token_unpersisted", "gauge", &[]),
-        ("switchback_config_reload_total", "counter", &["result"]),
-        ("switchback_config_loaded_timestamp_seconds", "gauge", &[]),
-        ("switchback_phase", "gauge", &["operation", "phase", "side"]),
-        ("switchback_phase_transitions_total", "counter", &["by", "operation", "phase", "side"]),
-        ("switchback_shadow_compared_total", "counter", &["operation", "result", "side"]),
-        ("switchback_shadow_findings_total", "counter", &["kind", "operation", "side"]),
-        ("switchback_shadow_noise_total", "counter", &["operation", "side", "why"]),
-        ("switchback_shadow_dropped_total", "counter", &["operation", "reason", "side"]),
-        ("switchback_events_total", "counter", &["outcome", "receiver"]),
-        ("switchback_events_pending", "gauge", &["receiver"]),
-        ("switchback_events_dead", "gauge", &["receiver"]),
-        ("switchback_shadow_unrecorded_total", "counter", &[]),
-        ("switchback_shadow_waiting", "gauge", &[]),
-        ("switchback_shadow_bytes", "gauge", &[]),
-        ("switchback_unknown_calls_total", "counter", &["method", "path", "unknown"]),
-        ("switchback_trace_spans_total", "counter", &["result"]),
-        ("switchback_restart_pending", "gauge", &[]),
-        ("switchback_tls_certificate_expiry_timestamp_seconds", "gauge", &["key"]),
-        ("switchback_build_info", "gauge", &["version"]),
-    ];
 
     #[test]
     fn every_metric_has_its_name_its_labels_and_a_description() {
@@ -706,18 +510,20 @@ mod tests {
         shadow_noise("old", "GET /every", [("declared", 1), ("learnt", 1), ("moved", 1)]);
         shadow_dropped("old", "GET /every", "memory");
         event("every", "queued");
+        notice("every", "delivered");
         events_waiting("every", (1, 1));
         shadow_unrecorded(1);
         shadow_waiting(1);
         shadow_bytes(1);
         SpanMeter::new().count_dropped(1);
         let text = metrics.render();
-        for (name, kind, labels) in EVERY_METRIC {
-            assert!(text.contains(&format!("# TYPE {name} {kind}\n")), "{name} is no {kind} in:\n{text}");
-            assert!(text.contains(&format!("# HELP {name} ")), "nothing describes {name}");
+        for MetricInfo { name, kind, labels, about } in METRICS {
+            let word = kind.word();
+            assert!(text.contains(&format!("# TYPE {name} {word}\n")), "{name} is no {word} in:\n{text}");
+            assert!(text.contains(&format!("# HELP {name} {about}\n")), "{name} is not described");
             let sample = match kind {
-                "histogram" => format!("{name}_count"),
-                _ => name.to_owned(),
+                MetricKind::Histogram => format!("{name}_count"),
+                _ => (*name).to_owned(),
             };
             let is_its_own =
                 |line: &&str| line.strip_prefix(&sample).is_some_and(|rest| rest.starts_with(['{', ' ']));
@@ -726,19 +532,9 @@ mod tests {
             let missing: Vec<_> = labels.iter().filter(|wanted| label(named, wanted).is_none()).collect();
             assert_eq!((missing.len(), named.matches("=\"").count()), (0, labels.len()), "{name}: {named}");
         }
-        // Process metrics have the names that all programs share.
-        for name in [
-            "process_cpu_seconds_total",
-            "process_resident_memory_bytes",
-            "process_open_fds",
-            "process_max_fds",
-            "process_start_time_seconds",
-        ] {
-            assert!(text.lines().any(|line| line.starts_with(&format!("{name} "))), "{name} in {text}");
-        }
-        let is_own = |line: &&str| line.starts_with("# TYPE switchback_");
-        let known = |line: &str| EVERY_METRIC.iter().any(|(name, ..)| line.split(' ').nth(2) == Some(name));
-        let unknown: Vec<&str> = text.lines().filter(is_own).filter(|line| !known(line)).collect();
+        let known = |line: &str| METRICS.iter().any(|metric| line.split(' ').nth(2) == Some(metric.name));
+        let types = text.lines().filter(|line| line.starts_with("# TYPE "));
+        let unknown: Vec<&str> = types.filter(|line| !known(line)).collect();
         assert_eq!(unknown, Vec::<&str>::new(), "these are not in the list");
     }
 }
