@@ -39,7 +39,7 @@ pub use reloads::{ReloadRequest, ReloadRequests};
 pub(crate) use retire::after_sunset_rows;
 pub use route::AdminRoute;
 pub use routes::ROUTES;
-pub(crate) use routes::find;
+pub(crate) use routes::{description, find};
 pub(crate) use session::cookie;
 pub use session::{Role, SessionPolicy};
 pub use status::{Board, CertificateEnd, PackShown, PackStatus, ReloadOutcome, Status};

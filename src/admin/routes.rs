@@ -46,7 +46,7 @@ pub const ROUTES: &[AdminRoute] = &[
         "/api/openapi.json",
         "This description.",
         Json("Object"),
-        run!(_c => AdminResponse::ok(&openapi::document(ROUTES))),
+        run!(_c => AdminResponse::ok(&description())),
     ),
     get("/api/status", "The figures of `switchback status`.", Json("GatewayStatus"), Handler::Studio),
     get("/api/attention", "The conditions that need an operator.", Json("Attention"), Handler::Studio),
@@ -405,6 +405,11 @@ pub const ROUTES: &[AdminRoute] = &[
     }])
     .errors(&[404]),
 ];
+
+/// Returns the description of all routes as an OpenAPI document.
+pub(crate) fn description() -> serde_json::Value {
+    openapi::document(ROUTES)
+}
 
 /// Returns the route of a request, with the variable of its path. The error is the response: 404
 /// for an unknown path, 405 for another method.

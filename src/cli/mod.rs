@@ -33,6 +33,7 @@ mod notices;
 mod pack;
 mod packs;
 mod phase;
+mod reference;
 mod replay;
 mod report;
 mod requests;
@@ -107,6 +108,8 @@ enum Verb {
     Pack(packs::PacksArgs),
     /// Manage the phases of operations: list, set, reset, transitions
     Phase(phase::PhaseArgs),
+    /// Print a reference page as Markdown: configuration, metrics or admin API
+    Reference(reference::ReferenceArgs),
     /// Run recorded traffic through a pack and report changed answers
     Replay(replay::ReplayArgs),
     /// Report what a pack translates, changes, loses and refuses
@@ -169,6 +172,7 @@ pub fn main() -> ExitCode {
         Verb::Notices(args) => notices::run(&args),
         Verb::Pack(args) => packs::run(args),
         Verb::Phase(args) => phase::run(args),
+        Verb::Reference(args) => reference::run(&args),
         Verb::Replay(args) => exit_code(replay::run(&args)),
         Verb::Report(args) => exit_code(report::run(&args)),
         Verb::Requests(args) => requests::run(&args),
@@ -223,7 +227,7 @@ mod tests {
     use super::*;
 
     /// Verbs without `--json`, each with the reason.
-    const WITHOUT_JSON: [(&str, &str); 13] = [
+    const WITHOUT_JSON: [(&str, &str); 14] = [
         ("capture", "writes an archive"),
         ("completions", "prints a script"),
         ("demo", "runs until it is stopped"),
@@ -236,6 +240,7 @@ mod tests {
         ("man", "writes files"),
         ("new", "writes files"),
         ("pack export", "writes files"),
+        ("reference", "prints Markdown; `schema config` and `/api/openapi.json` are JSON"),
         ("sandbox", "runs until it is stopped"),
     ];
     /// The verb `schema` prints JSON in any case.

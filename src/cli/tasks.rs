@@ -11,7 +11,7 @@ const TASKS: [(&str, &[&str]); 6] = [
     ("Run", &["serve", "key", "events", "notices", "archive"]),
     ("Migrate", &["phase", "rollout", "diff", "usage", "brownout"]),
     ("Clients", &["client", "unknown"]),
-    ("Examine", &["status", "doctor", "requests", "capture", "completions", "man"]),
+    ("Examine", &["status", "doctor", "requests", "capture", "reference", "completions", "man"]),
 ];
 
 /// Sets the help template. The names and descriptions are those of the subcommands.

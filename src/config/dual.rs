@@ -293,13 +293,16 @@ pub(super) fn phase_schema(more: &[(&str, Value)]) -> Value {
     let with = |phase: Value, own: &[(&str, Value)], required: &[&str]| {
         let properties = own.iter().chain(more).map(|(name, schema)| ((*name).to_owned(), schema.clone()));
         let mut properties: serde_json::Map<String, Value> = properties.collect();
-        properties.insert("phase".to_owned(), phase);
+        properties.insert("phase".to_owned(), describe_schema(phase, &["The phase."], None));
         json!({"type": "object", "additionalProperties": false, "required": required, "properties": properties})
     };
+    let part = |about: &str| describe_schema(Share::schema(), &[about], None);
+    let share = part("`canary`: share of the clients that get translated answers.");
+    let check = part("`translated`: share of the requests that are still compared.");
     json!({"anyOf": [
         {"enum": ["legacy", "shadow", "translated"]},
-        with(json!({"const": "canary"}), &[("share", Share::schema())], &["phase", "share"]),
-        with(json!({"const": "translated"}), &[("check", Share::schema())], &["phase"]),
+        with(json!({"const": "canary"}), &[("share", share)], &["phase", "share"]),
+        with(json!({"const": "translated"}), &[("check", check)], &["phase"]),
         with(json!({"enum": ["legacy", "shadow"]}), &[], &["phase"]),
     ]})
 }

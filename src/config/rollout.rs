@@ -80,7 +80,8 @@ impl FromYaml for RawStep {
     }
 
     fn schema() -> Value {
-        phase_schema(&[("for", Period::schema())])
+        let about = "Least time of the step. The default is `min_period` of the policy.";
+        phase_schema(&[("for", describe_schema(Period::schema(), &[about], None))])
     }
 
     fn to_value(&self) -> Value {
@@ -120,9 +121,10 @@ impl FromYaml for RawPhase {
     }
 
     fn schema() -> Value {
+        let about = "Name of the plan that starts in its first phase.";
         let rollout = json!({
             "type": "object", "additionalProperties": false, "required": ["rollout"],
-            "properties": {"rollout": String::schema()},
+            "properties": {"rollout": describe_schema(String::schema(), &[about], None)},
         });
         json!({"anyOf": [Phase::schema(), rollout]})
     }

@@ -711,8 +711,9 @@ impl FromYaml for RawClient {
 
     fn schema() -> Value {
         let mut schema = RawClientBase::schema();
-        schema["patternProperties"] =
-            json!({ format!("^.+{TOKEN_SUFFIX}$"): OneOrMore::<Secret<String>>::schema() });
+        let about = "Token of the client for requests in a side, such as `v2_token`, or a list of them.";
+        let token = describe_schema(OneOrMore::<Secret<String>>::schema(), &[about], None);
+        schema["patternProperties"] = json!({ format!("^.+{TOKEN_SUFFIX}$"): token });
         schema
     }
 

@@ -340,7 +340,7 @@ fn verbs() -> BTreeSet<String> {
 }
 
 /// The verbs that change neither a gateway nor its store.
-const READING: [&str; 35] = [
+const READING: [&str; 36] = [
     "archive-status",
     "brownout-list",
     "check",
@@ -365,6 +365,7 @@ const READING: [&str; 35] = [
     "pack-list",
     "phase-list",
     "phase-transitions",
+    "reference",
     "replay",
     "report",
     "requests",
