@@ -3,6 +3,7 @@
 mod admin_api;
 mod admin_port;
 mod archives;
+mod balancers;
 mod borders;
 mod bounds;
 mod bounds_program;
