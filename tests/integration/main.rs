@@ -95,6 +95,7 @@ mod serve_verb;
 mod server_cores;
 mod server_protocols;
 mod signed_calls;
+mod site;
 mod soak_slope;
 mod spellings;
 mod statements;

@@ -152,8 +152,15 @@ impl Dual {
 
     /// Runs a verb of the command line with this configuration; gives its exit code, output and errors.
     pub async fn cli(&self, words: &[&str]) -> (Option<i32>, String, String) {
+        let file = self.file();
+        let file = file.to_str().expect("temporary folders have plain names");
+        self.run(&[words, &["--config", file]].concat()).await
+    }
+
+    /// Runs the program in the folder of the configuration; gives its exit code, output and errors.
+    pub async fn run(&self, words: &[&str]) -> (Option<i32>, String, String) {
         let mut command = Command::new(env!("CARGO_BIN_EXE_switchback"));
-        command.args(words).arg("--config").arg(self.file()).env("TEST_KEY", self.key.expose());
+        command.args(words).current_dir(self.folder.path()).env("TEST_KEY", self.key.expose());
         let output = tokio::task::spawn_blocking(move || command.output().expect("the program runs"));
         let output = output.await.expect("it ends");
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
