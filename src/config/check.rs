@@ -9,6 +9,7 @@ use super::cors;
 use super::dual;
 use super::events::signature;
 use super::front_limits::check_own_limits;
+use super::ranges::{HELD_BYTES_MIN, WAIT_MAX, check_floor, check_wait};
 use super::read::{FromYaml, NamedMap, OneOrMore, Placed};
 use super::rollout;
 use super::scalars::{ByteSize, DateOrTime, PathPrefix, Period, WebUrl};
@@ -755,22 +756,6 @@ fn connect_timeout(raw: &RawLimits) -> &Placed<Period> {
     if is_longer && !is_given { &raw.upstream_timeout } else { &raw.connect_timeout }
 }
 
-/// Checks that a timeout is neither zero nor longer than any use has.
-pub(super) fn check_wait(name: &str, wait: &Placed<Period>, findings: &mut Findings) {
-    if wait.0 == Duration::ZERO || wait.0 > WAIT_MAX {
-        let what = format!("`{name}` is between 1ms and 1d");
-        findings.push(Finding::error(Code::OutOfRange, wait.span, what));
-    }
-}
-
-/// Checks that a size has at least `floor` bytes.
-pub(super) fn check_floor(name: &str, size: &Placed<ByteSize>, floor: u64, findings: &mut Findings) {
-    if size.0 < floor {
-        let what = format!("`{name}` is at least {}", ByteSize(floor));
-        findings.push(Finding::error(Code::OutOfRange, size.span, what));
-    }
-}
-
 fn check_limits(raw: &RawLimits, findings: &mut Findings) {
     let waits = [
         ("header_timeout", &raw.header_timeout),
@@ -858,8 +843,6 @@ fn check_limits(raw: &RawLimits, findings: &mut Findings) {
     }
 }
 
-/// Upper bound of every timeout.
-const WAIT_MAX: Duration = Duration::from_secs(86_400);
 /// Room for the program, a pack and a few requests.
 const MEMORY_BYTES_MIN: u64 = 48 << 20;
 /// Smallest buffer that the HTTP/1.1 parser works with.
@@ -870,8 +853,6 @@ const BODY_DEPTH_MIN: u32 = 8;
 const BODY_DEPTH_MAX: u32 = 256;
 /// Room for an ordinary text.
 const SCALAR_BYTES_MIN: u64 = 4 << 10;
-/// Room for a page of an ordinary list.
-pub(super) const HELD_BYTES_MIN: u64 = 64 << 10;
 
 struct DuplicateNames {
     what: &'static str,

@@ -1,7 +1,7 @@
 //! The limits that a front or one of its operations replaces.
 
-use super::check::{HELD_BYTES_MIN, check_floor, check_wait};
 use super::checked::{Config, LimitsConfig, OwnLimits};
+use super::ranges::{HELD_BYTES_MIN, check_floor, check_wait};
 use super::read::{FromYaml, Placed, ReadContext, describe_schema, section};
 use super::scalars::{ByteSize, Period};
 use serde_json::{Value, json};

@@ -14,6 +14,7 @@ mod events;
 mod front_limits;
 mod notices;
 mod quoting;
+mod ranges;
 mod read;
 mod references;
 mod rollout;

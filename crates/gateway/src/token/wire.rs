@@ -349,7 +349,7 @@ impl TokenEndpoint {
     }
 
     /// Returns the audience of client assertions. RFC 7523, section 3, leaves the value to the server;
-    /// its revision (draft-ietf-oauth-rfc7523bis) and FAPI 2.0 require the issuer, so that a malicious
+    /// the draft that updates it (draft-ietf-oauth-rfc7523bis) requires the issuer, so that a malicious
     /// server cannot pass an assertion on by naming another server's endpoint as its own.
     fn audience<'a>(&'a self, found: &'a ServerMetadata) -> &'a str {
         let audience = self.oauth.assertion_audience.as_deref().or(found.issuer.as_deref());
