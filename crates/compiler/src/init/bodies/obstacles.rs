@@ -3,10 +3,12 @@
 //! edited. An operation with an obstacle is not served.
 
 use super::Drafted;
+use super::conversions::fits;
 use super::spelled::{one_line, path, place, quote};
 use crate::contract::{Field, TypeIn, Types, sample};
 use crate::diagnostic::Span;
 use crate::init::fields::{FieldPath, same_kind};
+use switchback_plan::Message;
 
 /// A difference that needs a person.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +67,9 @@ impl OneSided<'_> {
             &name,
             &literal(self.types, self.field),
         )];
-        all.extend(self.renames(side, names, true));
+        // Members that the old side always has are read in answers, those of the new side in requests.
+        let way = if side == 0 { Message::Answer } else { Message::Request };
+        all.extend(self.renames(side, way, names, true));
         Ok(all)
     }
 
@@ -76,16 +80,23 @@ impl OneSided<'_> {
             DraftChoice::only("refuse calls that send it", names[0], &name, "{refuse: todo}"),
             DraftChoice::only("leave it out", names[0], &name, "none"),
         ];
-        all.extend(self.renames(0, names, false));
+        all.extend(self.renames(0, Message::Request, names, false));
         Ok(all)
     }
 
-    /// Returns a rename for each similar member of the other side. `is_always_there` adds a value for
-    /// answers without that member.
-    fn renames(&self, side: usize, names: [&str; 2], is_always_there: bool) -> Vec<DraftChoice> {
+    /// Returns a rename for each member of the other side whose values fit. `is_always_there` adds a
+    /// value for messages without that member.
+    fn renames(
+        &self,
+        side: usize,
+        way: Message,
+        names: [&str; 2],
+        is_always_there: bool,
+    ) -> Vec<DraftChoice> {
         let is_like = |(_, other): &&(FieldPath, &Field)| {
-            let kinds = [self.types.at(&self.field.ty), self.other_types.at(&other.ty)];
-            same_kind(kinds)
+            let [own, other] = [self.types.at(&self.field.ty), self.other_types.at(&other.ty)];
+            let types = if side == 0 { [own, other] } else { [other, own] };
+            same_kind(types) && fits(types, way)
         };
         let line = |(at, other): &(FieldPath, &Field)| {
             let places = [place(self.at).ok()?, place(at).ok()?];
