@@ -196,9 +196,7 @@ impl TemplateWriter<'_> {
             ScalarKind::String if is_plain && KIND_WORDS.contains(&name.as_str()) => Value::from(KIND),
             // A required title beside the text, as in problem details (RFC 9457). A template has the
             // text once.
-            ScalarKind::String if is_plain && TEXT_WORDS.contains(&name.as_str()) && !name.is_empty() => {
-                Value::from(KIND)
-            }
+            ScalarKind::String if is_plain && TEXT_WORDS.contains(&name.as_str()) => Value::from(KIND),
             ScalarKind::String if is_plain && !self.has_text && name.is_empty() => {
                 self.has_text = true;
                 Value::from(TEXT)
