@@ -581,6 +581,26 @@ paths:
 }
 
 #[test]
+fn long_schemas_of_a_second_media_type_are_compared() {
+    let unread = |before: &str, last: &str| {
+        let fields: String = (0..1500).map(|n| format!("member{n}: {{type: string}}, ")).collect();
+        let schema = format!("{{schema: {{type: object, properties: {{{fields}last: {{type: {last}}}}}}}}}");
+        let content =
+            format!("application/json: {{schema: {{type: object}}}}, application/vnd.a+json: {schema}");
+        let paths = format!(
+            "{before}/a:\n  get:\n    responses: {{200: {{description: it, content: {{{content}}}}}}}"
+        );
+        let mut contract = good(&with_paths(&paths));
+        let unread = contract.operations.pop().unwrap().responses.remove(0).unread;
+        assert!(unread[0].schema.as_ref().is_some_and(|schema| schema.len() > 33_000));
+        unread
+    };
+    let earlier = "/_:\n  get:\n    responses: {204: {description: done}}\n";
+    assert_eq!(unread("", "string"), unread(earlier, "string"));
+    assert_ne!(unread("", "string"), unread("", "integer"));
+}
+
+#[test]
 fn a_form_beside_json_is_read_if_its_schema_is_the_same() {
     let also = |content: &str| {
         let paths = format!(
