@@ -78,6 +78,16 @@ fn a_field_that_has_moved_into_an_object_is_a_proposal() {
     let texts: Vec<&str> = open.decisions.iter().map(|one| one.text.as_str()).collect();
     assert!(texts[0].contains("(likely `paper.colour`, 0.90: `note-colour-paper-colour`)"), "{texts:?}");
     assert!(texts[1].contains("the same name within `paper`"), "{texts:?}");
+    // In requests, the field of the object is filled by its counterpart if the old side has one.
+    let colour =
+        ", colour: {type: string, description: 'The colour of the paper that the note is written on'}";
+    let sent = |inner: &str, outer: &str| {
+        posted(&format!("paper: {{type: object, properties: {{size: {{type: integer}}{inner}}}}}{outer}"))
+    };
+    let alone = drafted(&sent("", colour), &sent(colour, ""), &[]);
+    assert!(alone.decisions.iter().any(|one| one.weight == Weight::Proposal), "{:?}", alone.decisions);
+    let filled = drafted(&sent(colour, colour), &sent(colour, ""), &[]);
+    assert!(filled.decisions.iter().all(|one| one.weight != Weight::Proposal), "{:?}", filled.decisions);
 }
 
 #[test]
