@@ -494,7 +494,6 @@ impl<'c> Bodies<'c> {
             descriptions: self.given.descriptions,
             unwraps: !self.given.wrapped.contains(name),
             siblings: self.given.siblings,
-            way,
             fits: &|types| fits(types, way),
         };
         let pairing = fields::pair([old, new], types.map(|ty| ty.types), &known);

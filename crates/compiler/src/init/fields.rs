@@ -6,7 +6,6 @@
 use super::descriptions::Descriptions;
 use crate::contract::{Field, Object, Scalar, TypeIn, TypeKind, Types};
 use std::collections::{BTreeSet, HashMap};
-use switchback_plan::Message;
 
 /// A place in an object: the name of a member, or of a member nested in it.
 pub(super) type FieldPath = Vec<String>;
@@ -55,8 +54,6 @@ pub(super) struct FieldContext<'k> {
     pub unwraps: bool,
     /// Old and new names of members that a person has related in one type. They hold in the others.
     pub siblings: &'k BTreeSet<[String; 2]>,
-    /// The message that the fields are drafted for.
-    pub way: Message,
     /// Returns whether a value of the two types is compatible without a conversion.
     pub fits: &'k dyn Fn([TypeIn<'_>; 2]) -> bool,
 }
@@ -469,11 +466,8 @@ fn guesses(
                         continue;
                     }
                     let place = vec![outer.name.clone(), inner.name.clone()];
-                    // A nested field that the new side still has was not moved out. One that the
-                    // old side has too is filled by its counterpart in requests; an answer may
-                    // fill both from it.
-                    let is_taken = side == 1 || known.way == Message::Request;
-                    if is_taken && at(objects[side], types[side], &place).is_some() {
+                    // A nested field that both sides have is its own counterpart.
+                    if at(objects[side], types[side], &place).is_some() {
                         continue;
                     }
                     let Some((place, says)) = see(other, place, inner) else { continue };

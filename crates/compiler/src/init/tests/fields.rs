@@ -78,16 +78,19 @@ fn a_field_that_has_moved_into_an_object_is_a_proposal() {
     let texts: Vec<&str> = open.decisions.iter().map(|one| one.text.as_str()).collect();
     assert!(texts[0].contains("(likely `paper.colour`, 0.90: `note-colour-paper-colour`)"), "{texts:?}");
     assert!(texts[1].contains("the same name within `paper`"), "{texts:?}");
-    // In requests, the field of the object is filled by its counterpart if the old side has one.
+    // A field of the object that the old side has too is its counterpart.
     let colour =
         ", colour: {type: string, description: 'The colour of the paper that the note is written on'}";
-    let sent = |inner: &str, outer: &str| {
-        posted(&format!("paper: {{type: object, properties: {{size: {{type: integer}}{inner}}}}}{outer}"))
+    let note = |inner: &str, outer: &str| {
+        format!("paper: {{type: object, properties: {{size: {{type: integer}}{inner}}}}}{outer}")
     };
-    let alone = drafted(&sent("", colour), &sent(colour, ""), &[]);
-    assert!(alone.decisions.iter().any(|one| one.weight == Weight::Proposal), "{:?}", alone.decisions);
-    let filled = drafted(&sent(colour, colour), &sent(colour, ""), &[]);
-    assert!(filled.decisions.iter().all(|one| one.weight != Weight::Proposal), "{:?}", filled.decisions);
+    let [moved, both, new] = [note("", colour), note(colour, colour), note(colour, "")];
+    let is_proposed = |old: &str, new: &str| {
+        drafted(old, new, &[]).decisions.iter().any(|one| one.weight == Weight::Proposal)
+    };
+    assert!(is_proposed(&posted(&moved), &posted(&new)));
+    assert!(!is_proposed(&posted(&both), &posted(&new)));
+    assert!(!is_proposed(&noted(&both, "paper"), &noted(&new, "paper")));
 }
 
 #[test]
