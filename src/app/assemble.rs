@@ -7,7 +7,6 @@ use super::pack::{LoadedPack, ReadPack};
 use crate::config::{self, Config};
 use crate::playground;
 use std::sync::Arc;
-use switchback_engine::translate::stream::Check;
 use switchback_gateway::body::BodyTimeout;
 use switchback_gateway::events::deliver::Deliverer;
 use switchback_gateway::events::dual::EventsDual;
@@ -65,7 +64,6 @@ pub(super) fn limits(limits: &config::LimitsConfig) -> Limits {
             held_bytes_max: limits.held_bytes,
             held_bytes_all_max: limits.held_bytes_all,
             whole_bytes_max: limits.whole_bytes,
-            answer_check: if limits.strict_answers { Check::Grammar } else { Check::Lenient },
             decode_ratio_max: u64::from(limits.decode_ratio),
         },
         upstream: UpstreamLimits {

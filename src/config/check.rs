@@ -719,7 +719,6 @@ pub(super) fn limits(raw: &RawLimits) -> LimitsConfig {
         held_bytes_all: raw.held_bytes_all.0,
         whole_bytes: raw.whole_bytes.0,
         answer_bytes: raw.answer_bytes.0,
-        strict_answers: raw.strict_answers.value,
         decode_ratio: raw.decode_ratio.0,
         buffer_bytes: raw.buffer_bytes.0,
         header_timeout: raw.header_timeout.0,

@@ -350,7 +350,6 @@ pub struct LimitsConfig {
     pub held_bytes_all: u64,
     pub whole_bytes: u64,
     pub answer_bytes: u64,
-    pub strict_answers: bool,
     pub decode_ratio: u32,
     pub buffer_bytes: u64,
     pub header_timeout: Duration,

@@ -535,10 +535,6 @@ section! {
         whole_bytes: ByteSize = ByteSize(64 << 10),
         /// Size of a streamed upstream response, decoded. A larger one is aborted.
         answer_bytes: ByteSize = ByteSize(1 << 30),
-        /// Checks translated responses against the complete JSON grammar and all limits, including
-        /// values that the pack does not read. A violation is answered 502. Without it, UTF-8,
-        /// brackets and the values that the pack reads are checked.
-        strict_answers: bool = true,
         /// Ratio of the decoded to the compressed size of a body.
         decode_ratio: PositiveCount = PositiveCount(500),
         /// Buffer size per HTTP/1.1 connection and direction.

@@ -133,7 +133,7 @@ rollout: { careful: { steps: [{ phase: shadow, for: 1d }, { phase: canary, share
 sunset: { old: { deprecated: 2026-01-01, sunset: 2027-01-01, policy: https://a/p, successor: https://a/n } }
 shadow: { sample: 0.5, noise: 0, calls: 4, keep: 1d, priority: normal }
 gate: { default: { mismatch: 2%, unsettled: 3%, latency: { p95: 1.5x }, compared: 10, min_period: 1m, differences: 3, share: 0.25 }, 'GET /things': never }
-limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7, strict_answers: false }
+limits: { body_bytes: 1MiB, total_timeout: 1m, requests: 7 }
 log: { format: json, level: 'warn,switchback::access=info' }
 reload: { watch: false, settle: 1s }
 ";
@@ -205,7 +205,6 @@ fn every_section_is_read() {
     assert_eq!(policy.share, Share::new(0.25).unwrap());
     assert_eq!(config.limits.total_timeout, Duration::from_secs(60));
     assert_eq!(config.limits.requests, 7);
-    assert!(!config.limits.strict_answers && LimitsConfig::default().strict_answers);
     assert!(!config.reload.watch);
 }
 

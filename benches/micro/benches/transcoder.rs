@@ -15,7 +15,7 @@ use serde_json::{Map, Value};
 use std::hint::black_box;
 use std::sync::Arc;
 use std::time::Duration;
-use switchback_engine::translate::stream::{Bounds, Check, Program, Transcoder, Values};
+use switchback_engine::translate::stream::{Bounds, Program, Transcoder, Values};
 use switchback_engine::translate::{Env, Settings, document, urlencoded};
 use switchback_json::Limits;
 use switchback_json::scan::Level;
@@ -201,13 +201,11 @@ fn chunks(body: &Bytes) -> Vec<Bytes> {
 fn stream(
     program: &Arc<Program>,
     values: &Arc<Values>,
-    check: Check,
     level: Level,
     chunks: &[Bytes],
     keep: bool,
 ) -> (usize, Vec<u8>) {
-    let mut transcoder =
-        Transcoder::new(program.clone(), values.clone(), check, Bounds::default()).at_level(level);
+    let mut transcoder = Transcoder::new(program.clone(), values.clone(), Bounds::default()).at_level(level);
     let (mut sent, mut kept) = (0, Vec::new());
     for chunk in chunks {
         let out = transcoder.push(chunk.clone()).expect("the body can be translated");
@@ -294,22 +292,19 @@ fn transcoder(criterion: &mut Criterion) {
 
 type Group<'g> = BenchmarkGroup<'g, WallTime>;
 
-/// Measures streams of one class at every level and with checked grammar, and the document class.
+/// Measures streams of one class at every level, and the document class.
 /// Returns their common output.
 fn ours(group: &mut Group<'_>, class: &str, op: &ValueOp, body: &[u8], chunks: &[Bytes]) -> Vec<u8> {
     let values = Arc::new(Values::default());
     let program = Arc::new(Program::compile(op));
-    let (_, streamed) = stream(&program, &values, Check::Grammar, Level::best(), chunks, true);
+    let (_, streamed) = stream(&program, &values, Level::best(), chunks, true);
     assert_eq!(streamed, by_document(op, body), "{class}");
     for level in Level::ALL.into_iter().filter(|level| level.is_available()) {
-        assert_eq!(stream(&program, &values, Check::Lenient, level, chunks, true).1, streamed);
+        assert_eq!(stream(&program, &values, level, chunks, true).1, streamed);
         group.bench_function(BenchmarkId::new(class, format!("{level:?}")), |bencher| {
-            bencher.iter(|| stream(&program, &values, Check::Lenient, level, chunks, false).0);
+            bencher.iter(|| stream(&program, &values, level, chunks, false).0);
         });
     }
-    group.bench_function(BenchmarkId::new(class, "grammar"), |bencher| {
-        bencher.iter(|| stream(&program, &values, Check::Grammar, Level::best(), chunks, false).0);
-    });
     group.bench_function(BenchmarkId::new(class, "document"), |bencher| {
         bencher.iter(|| by_document(op, body).len());
     });
@@ -431,15 +426,13 @@ fn variety(criterion: &mut Criterion) {
     for (name, variety) in cases {
         let body = varied(variety);
         let chunks = chunks(&body);
-        let (_, streamed) = stream(&program, &values, Check::Grammar, Level::best(), &chunks, true);
+        let (_, streamed) = stream(&program, &values, Level::best(), &chunks, true);
         assert_eq!(streamed, by_document(&op, &body), "{name}");
         let mut group = criterion.benchmark_group("variety");
         group.throughput(Throughput::Bytes(body.len() as u64));
-        for check in [Check::Lenient, Check::Grammar] {
-            group.bench_function(BenchmarkId::new(name, format!("{check:?}")), |bencher| {
-                bencher.iter(|| stream(&program, &values, check, Level::best(), &chunks, false).0);
-            });
-        }
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| stream(&program, &values, Level::best(), &chunks, false).0);
+        });
         group.finish();
     }
 }

@@ -8,7 +8,7 @@
 
 use std::error::Error;
 use std::sync::Arc;
-use switchback_engine::translate::stream::{Bounds, Check, Program, Transcoder, Values};
+use switchback_engine::translate::stream::{Bounds, Program, Transcoder, Values};
 use switchback_plan::{Emit, Key, Member, MemberAction, ObjectOp, Origin, Others, Raw, ValueOp};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }));
     // A program is compiled once per plan and shared by all bodies.
     let program = Arc::new(Program::compile(&op));
-    let mut body = Transcoder::new(program, Arc::new(Values::default()), Check::Grammar, Bounds::default());
+    let mut body = Transcoder::new(program, Arc::new(Values::default()), Bounds::default());
     let mut out = Vec::new();
     for chunk in [r#"{"id": 7.00, "ti"#, r#"tle": "a", "other": [1, 2]}"#] {
         body.push_into(chunk.as_bytes(), &mut out).map_err(|error| format!("{error:?}"))?;

@@ -59,8 +59,6 @@ pub enum Expected {
     CommaOrArrayEnd,
     /// `,` or `}`.
     CommaOrObjectEnd,
-    /// Used by scanners that check only the structure.
-    Structure,
 }
 
 /// The exceeded limit; see [`super::Limits`].
@@ -133,7 +131,6 @@ impl fmt::Display for Expected {
             Expected::Colon => "`:`",
             Expected::CommaOrArrayEnd => "`,` or `]`",
             Expected::CommaOrObjectEnd => "`,` or `}`",
-            Expected::Structure => "brackets that match",
         })
     }
 }

@@ -8,7 +8,7 @@ use switchback_compiler::diagnostic::{self, Colour};
 use switchback_compiler::mapping::compile;
 use switchback_compiler::mapping::load::PackSource;
 use switchback_compiler::mapping::shapes::{BuiltShape, Shapes};
-use switchback_engine::translate::stream::{Bounds, Check, Program as Stream, Transcoder, Values};
+use switchback_engine::translate::stream::{Bounds, Program as Stream, Transcoder, Values};
 use switchback_engine::translate::{Env, Settings, TranslateError, document, overlay};
 use switchback_json::{Limits, Value};
 use switchback_plan::{Loss, Pack, SettingKind, SideId};
@@ -199,7 +199,7 @@ impl Way {
         let document = document(&self.lens.op, &text, &env, &Limits::DOCUMENT, &mut whole).map(|()| whole);
         let values = Values { settings: Arc::clone(&self.settings), supplied };
         let stream = Arc::new(Stream::compile(&self.lens.op));
-        let mut stream = Transcoder::new(stream, values.into(), Check::Grammar, Bounds::default());
+        let mut stream = Transcoder::new(stream, values.into(), Bounds::default());
         let (mut out, mut start) = (Vec::new(), 0);
         let mut pushed = || {
             for cut in cuts.iter().copied().chain([text.len()]).filter(|cut| *cut <= text.len()) {

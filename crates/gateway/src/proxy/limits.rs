@@ -8,7 +8,6 @@
 
 use crate::body::BodyTimeout;
 use std::time::Duration;
-use switchback_engine::translate::stream::Check;
 use switchback_plan::RouteId;
 
 /// Limits of one request, of one client, and of all requests together.
@@ -63,8 +62,6 @@ pub struct BodyLimits {
     /// Bytes of a response that are translated before the first byte is sent, so that an error in
     /// them is still a 502.
     pub whole_bytes_max: u64,
-    /// Extent of the checks of a response while it is translated.
-    pub answer_check: Check,
     /// Largest ratio of a decoded body to its coded form.
     pub decode_ratio_max: u64,
 }
@@ -249,8 +246,6 @@ impl Default for BodyLimits {
             held_bytes_max: 16 * 1024 * 1024,
             held_bytes_all_max: 256 * 1024 * 1024,
             whole_bytes_max: 64 * 1024,
-            // Without it, a syntax error in a value that the plan skips would reach the client.
-            answer_check: Check::Grammar,
             // Deflate compresses constant input by a factor of up to 1,032; only bombs come near it.
             decode_ratio_max: 500,
         }

@@ -155,7 +155,7 @@ impl Block<'_> {
             // A block inside a long string.
             return (control == 0).then_some(Read { pending: before, len: BLOCK_BYTES });
         }
-        let (escaped, escapes) = escaped(backslash, false);
+        let (escaped, escapes) = escaped(backslash);
         let quote = quote & !escaped;
         // Includes the opening quote, but not the closing one.
         let strings = scan.prefix_xor(quote) ^ before.in_string;

@@ -79,11 +79,6 @@ impl Open {
     pub fn bits(self) -> u32 {
         self.objects
     }
-
-    /// Returns the number of open objects.
-    pub fn objects(self) -> usize {
-        self.objects.count_ones() as usize
-    }
 }
 
 /// The end of the text between two scalars, with its length.
@@ -192,6 +187,9 @@ impl Grammar {
     /// # Errors
     /// See [`Grammar::feed`].
     pub fn feed_to_value_end<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<Option<usize>, Error> {
+        if let Some(error) = self.failed {
+            return Err(error);
+        }
         let mut at = 0;
         let end = loop {
             if self.inside == Inside::String {
@@ -220,7 +218,7 @@ impl Grammar {
     /// Returns whether `byte` terminates the current number or literal.
     fn is_ended_by(&self, byte: u8) -> bool {
         match self.inside {
-            Inside::Number(number) => number.may_end() && number.with(byte).is_none(),
+            Inside::Number(number) => number.may_end() && !is_number_byte(byte),
             Inside::Word(word, come) => usize::from(come) == word.len() && !byte.is_ascii_alphanumeric(),
             _ => false,
         }
@@ -240,21 +238,19 @@ impl Grammar {
         scan::run(self.level, Feed { grammar: self, chunk })
     }
 
-    /// [`Grammar::feed`] with the given scanner instead of that of the level.
-    ///
-    /// # Errors
-    /// See [`Grammar::feed`].
-    pub fn feed_by<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<(), Error> {
-        self.read_by(scan, chunk, false).map(drop)
-    }
-
-    /// [`Grammar::feed_by`] up to the end of the outermost array or object. Returns its position if
-    /// it is in this chunk.
+    /// Reads up to the end of the text, which starts without white space, with the given scanner
+    /// instead of that of the level. Returns the position of the end if it is in this chunk: after
+    /// the last bracket or quote, or before the byte that terminates a number or literal.
     ///
     /// # Errors
     /// See [`Grammar::feed`].
     #[inline(always)]
     pub fn feed_to_end<S: Scan>(&mut self, scan: S, chunk: &[u8]) -> Result<Option<usize>, Error> {
+        let is_scalar = self.open.is_empty()
+            && (self.next == Next::End || chunk.first().is_some_and(|byte| is_scalar_start(*byte)));
+        if is_scalar {
+            return self.feed_to_value_end(scan, chunk);
+        }
         let read = self.read_by(scan, chunk, true)?;
         Ok((self.next == Next::End).then_some(read))
     }
@@ -306,7 +302,7 @@ impl Grammar {
             (Inside::Escape | Inside::Hex(_), _) => return Err(ErrorKind::InvalidEscape),
             (Inside::Number(number), _) => match number.with(byte) {
                 Some(number) => Inside::Number(number),
-                None if number.may_end() => return self.ends_before(byte),
+                None if number.may_end() && !is_number_byte(byte) => return self.ends_before(byte),
                 None => return Err(ErrorKind::InvalidNumber),
             },
             (Inside::Word(word, come), _) => match word.get(usize::from(come)) {
@@ -398,6 +394,11 @@ impl Grammar {
     }
 }
 
+/// Returns whether `byte` occurs in numbers. Such a byte cannot terminate one.
+fn is_number_byte(byte: u8) -> bool {
+    matches!(byte, b'0'..=b'9' | b'+' | b'-' | b'.' | b'e' | b'E')
+}
+
 impl Number {
     /// Returns the state after one more byte, or `None` if the byte is not part of the number.
     fn with(self, byte: u8) -> Option<Number> {
@@ -420,7 +421,7 @@ impl Number {
     }
 }
 
-/// [`Grammar::feed_by`] as a task.
+/// [`Grammar::feed`] as a task.
 struct Feed<'a> {
     grammar: &'a mut Grammar,
     chunk: &'a [u8],
@@ -430,7 +431,7 @@ impl Task for Feed<'_> {
     type Output = Result<(), Error>;
 
     fn run<S: Scan>(self, scan: S) -> Result<(), Error> {
-        self.grammar.feed_by(scan, self.chunk)
+        self.grammar.read_by(scan, self.chunk, false).map(drop)
     }
 }
 

@@ -3,7 +3,7 @@
 #![expect(unsafe_code, reason = "instructions of the processor")]
 
 use super::sse2::Sse2;
-use super::{BRACKET, BRACKET_BITS, Block, Care, Classes, Scan, Task, WORD_BYTES};
+use super::{Care, Classes, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;
 
 /// 32 bytes at a time. Holding a value proves that the processor has AVX2, BMI1, BMI2, LZCNT,
@@ -28,12 +28,6 @@ fn scalar_extras() -> bool {
 }
 
 impl Scan for Avx2 {
-    #[inline(always)]
-    fn string_break(self, bytes: &[u8], at: usize) -> usize {
-        let at = find!(bytes, at, 32, self.string_marks);
-        Sse2.string_break(bytes, at)
-    }
-
     #[inline(always)]
     fn text_break(self, bytes: &[u8], at: usize) -> usize {
         let at = find!(bytes, at, 32, self.text_marks);
@@ -64,13 +58,6 @@ impl Scan for Avx2 {
         // SAFETY: register arithmetic; `self` proves the features (1).
         let same = unsafe { _mm256_movemask_epi8(_mm256_cmpeq_epi8(window, word)) as u32 };
         !same & care.bits == 0
-    }
-
-    #[inline(always)]
-    fn block(self, bytes: &[u8; 64]) -> Block {
-        let (halves, _) = bytes.as_chunks::<32>();
-        let [low, high] = [self.half(&halves[0]), self.half(&halves[1])];
-        low.then(high, 32)
     }
 
     #[inline(always)]
@@ -116,13 +103,8 @@ impl Scan for Avx2 {
 
 impl Avx2 {
     #[inline(always)]
-    fn string_marks(self, bytes: __m256i) -> u32 {
-        self.equal(bytes, b'"') | self.equal(bytes, b'\\')
-    }
-
-    #[inline(always)]
     fn text_marks(self, bytes: __m256i) -> u32 {
-        self.string_marks(bytes) | self.at_most(bytes, 0x1f)
+        self.equal(bytes, b'"') | self.equal(bytes, b'\\') | self.at_most(bytes, 0x1f)
     }
 
     #[inline(always)]
@@ -191,18 +173,6 @@ impl Avx2 {
         let bytes = self.load(bytes);
         let lines = self.equal(bytes, b'\n') | self.equal(bytes, b'\r');
         (lines | self.equal(bytes, b' ') | self.equal(bytes, b'\t')).into()
-    }
-
-    #[inline(always)]
-    fn half(self, bytes: &[u8; 32]) -> Block {
-        let bytes = self.load(bytes);
-        // SAFETY: register arithmetic; `self` proves the features (1).
-        let folded = unsafe { _mm256_or_si256(bytes, _mm256_set1_epi8(BRACKET_BITS as i8)) };
-        Block {
-            quote: self.equal(bytes, b'"').into(),
-            backslash: self.equal(bytes, b'\\').into(),
-            brackets: self.equal(folded, BRACKET).into(),
-        }
     }
 }
 

@@ -1,5 +1,5 @@
-//! Finds JSON structure many bytes at a time: where strings and bare scalars stop, and the quotes,
-//! backslashes and brackets in blocks of 64 bytes.
+//! Finds JSON structure many bytes at a time: where strings and bare scalars stop, and the classes of
+//! the bytes in blocks of 64.
 //!
 //! All `unsafe` code on the path of bodies is in this folder: one file per instruction set, one for
 //! windows and one for appending. Every `unsafe` block relies on these conditions:
@@ -69,18 +69,6 @@ pub use portable::Portable;
 use sse2::Sse2;
 pub use windows::Windows;
 
-/// Masks of one block of 64 bytes; bit 0 is the first byte.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Block {
-    /// `"`.
-    pub quote: u64,
-    /// `\`.
-    pub backslash: u64,
-    /// `[`, `]`, `{` and `}`, and the few bytes that differ from them in the same bits: `Y`, `_`, `y` and
-    /// delete. One comparison finds all of them; [`Bracket::of`] distinguishes them.
-    pub brackets: u64,
-}
-
 /// The classes of the bytes in a block of 64; bit 0 is the first byte.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Classes {
@@ -104,30 +92,6 @@ pub struct Classes {
     pub digit: u64,
     /// `0`.
     pub zero: u64,
-}
-
-/// With these bits set, exactly the bytes of [`Block::brackets`] become equal.
-const BRACKET_BITS: u8 = 0x26;
-const BRACKET: u8 = 0x7f;
-
-/// The effect of a byte in [`Block::brackets`] on the number of open brackets.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Bracket {
-    /// 1 opens, -1 closes, 0 is no bracket.
-    pub depth: isize,
-    /// The same for `{` and `}` alone.
-    pub curly: isize,
-}
-
-impl Bracket {
-    /// Returns the effect of a marked byte.
-    #[inline(always)]
-    pub fn of(byte: u8) -> Bracket {
-        let bit = |bit: u8| isize::from(byte >> bit & 1);
-        // Of the bits in `BRACKET_BITS`, a bracket has exactly one of these two.
-        let depth = bit(1) - bit(2);
-        Bracket { depth, curly: depth * bit(5) }
-    }
 }
 
 /// Bytes that are compared at once; most strings, scalars and names are shorter.
@@ -157,9 +121,6 @@ impl Care {
 
 /// A scan level. The results of all levels are equal.
 pub trait Scan: Copy {
-    /// Returns the position of the first quote or backslash from `at`, or the length.
-    fn string_break(self, bytes: &[u8], at: usize) -> usize;
-
     /// Returns the position of the first quote, backslash or control character from `at`,
     /// or the length.
     fn text_break(self, bytes: &[u8], at: usize) -> usize;
@@ -180,9 +141,6 @@ pub trait Scan: Copy {
 
     /// Returns whether the compared bytes of `window` and `word` are equal.
     fn is_word(self, window: &[u8; WORD_BYTES], word: &[u8; WORD_BYTES], care: Care) -> bool;
-
-    /// Returns the masks of a block.
-    fn block(self, bytes: &[u8; 64]) -> Block;
 
     /// Returns the classes of a block.
     fn classes(self, bytes: &[u8; 64]) -> Classes;
@@ -262,19 +220,17 @@ pub fn run<T: Task>(level: Level, task: T) -> T::Output {
     task.run(Portable)
 }
 
-/// Returns the escaped bytes of a block, and whether the first byte after it is escaped.
-/// `first_escaped`: whether the first byte of the block is.
+/// Returns the escaped bytes of a block whose first byte is not escaped, and whether the first byte
+/// after it is.
 #[inline(always)]
-pub fn escaped(backslash: u64, first_escaped: bool) -> (u64, bool) {
+pub fn escaped(backslash: u64) -> (u64, bool) {
     if backslash == 0 {
-        return (u64::from(first_escaped), false);
+        return (0, false);
     }
     // An escaped backslash escapes no byte. Runs of backslashes are distinguished by the parity of
     // their start: adding the starts carries through each run.
     const EVEN: u64 = 0x5555_5555_5555_5555;
-    // A backslash that is itself escaped starts no escape.
-    let backslash = backslash & !u64::from(first_escaped);
-    let follows = backslash << 1 | u64::from(first_escaped);
+    let follows = backslash << 1;
     let odd_starts = backslash & !EVEN & !follows;
     let (even_runs, overflow) = odd_starts.overflowing_add(backslash);
     let invert = even_runs << 1;
@@ -297,19 +253,6 @@ impl Classes {
             closes: self.closes | next.closes << width,
             digit: self.digit | next.digit << width,
             zero: self.zero | next.zero << width,
-        }
-    }
-}
-
-#[cfg(target_arch = "x86_64")]
-impl Block {
-    /// Returns this block, followed by `next` after `width` bytes.
-    #[inline(always)]
-    fn then(self, next: Block, width: u32) -> Block {
-        Block {
-            quote: self.quote | next.quote << width,
-            backslash: self.backslash | next.backslash << width,
-            brackets: self.brackets | next.brackets << width,
         }
     }
 }

@@ -1,6 +1,6 @@
 //! The scan level for every processor, without `unsafe`. Tests compare all other levels with it.
 
-use super::{BRACKET, BRACKET_BITS, Block, Care, Classes, Scan, Task, WORD_BYTES};
+use super::{Care, Classes, Scan, Task, WORD_BYTES};
 
 /// Scans eight bytes at a time in general registers.
 #[derive(Debug, Clone, Copy)]
@@ -106,12 +106,6 @@ static MASKS: [[u64; WORD_BYTES / 8]; WORD_BYTES * 2] = {
 
 impl Scan for Portable {
     #[inline(always)]
-    fn string_break(self, bytes: &[u8], at: usize) -> usize {
-        let marks = |word| equal(word, b'"') | equal(word, b'\\');
-        find(bytes, at, marks, |byte| byte == b'"' || byte == b'\\')
-    }
-
-    #[inline(always)]
     fn text_break(self, bytes: &[u8], at: usize) -> usize {
         find(bytes, at, text_breaks, |byte| byte <= 0x1f || byte == b'"' || byte == b'\\')
     }
@@ -141,20 +135,6 @@ impl Scan for Portable {
             differing | (u64::from_le_bytes(*a) ^ u64::from_le_bytes(*b)) & mask
         });
         differing == 0
-    }
-
-    #[inline(always)]
-    fn block(self, bytes: &[u8; 64]) -> Block {
-        let mut block = Block::default();
-        for (at, word) in bytes.as_chunks::<8>().0.iter().enumerate() {
-            let word = u64::from_le_bytes(*word);
-            let shift = at * 8;
-            block.quote |= gather(equal(word, b'"')) << shift;
-            block.backslash |= gather(equal(word, b'\\')) << shift;
-            let folded = word | (LOW * u64::from(BRACKET_BITS));
-            block.brackets |= gather(equal(folded, BRACKET)) << shift;
-        }
-        block
     }
 
     #[inline(always)]

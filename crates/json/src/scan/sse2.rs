@@ -4,7 +4,7 @@
 #![expect(unsafe_code, reason = "instructions of the processor")]
 
 use super::portable::Portable;
-use super::{BRACKET, BRACKET_BITS, Block, Care, Classes, Scan, Task, WORD_BYTES};
+use super::{Care, Classes, Scan, Task, WORD_BYTES};
 use std::arch::x86_64::*;
 
 /// 16 bytes at a time.
@@ -12,12 +12,6 @@ use std::arch::x86_64::*;
 pub(super) struct Sse2;
 
 impl Scan for Sse2 {
-    #[inline(always)]
-    fn string_break(self, bytes: &[u8], at: usize) -> usize {
-        let at = find!(bytes, at, 16, self.string_marks);
-        Portable.string_break(bytes, at)
-    }
-
     #[inline(always)]
     fn text_break(self, bytes: &[u8], at: usize) -> usize {
         let at = find!(bytes, at, 16, self.text_marks);
@@ -55,14 +49,6 @@ impl Scan for Sse2 {
     }
 
     #[inline(always)]
-    fn block(self, bytes: &[u8; 64]) -> Block {
-        let (quarters, _) = bytes.as_chunks::<16>();
-        let low = self.quarter(&quarters[0]).then(self.quarter(&quarters[1]), 16);
-        let high = self.quarter(&quarters[2]).then(self.quarter(&quarters[3]), 16);
-        low.then(high, 32)
-    }
-
-    #[inline(always)]
     fn classes(self, bytes: &[u8; 64]) -> Classes {
         let (quarters, _) = bytes.as_chunks::<16>();
         let low = self.classes_of(&quarters[0]).then(self.classes_of(&quarters[1]), 16);
@@ -95,17 +81,8 @@ impl Scan for Sse2 {
 
 impl Sse2 {
     #[inline(always)]
-    fn string_marks(self, bytes: __m128i) -> u32 {
-        // SAFETY: register arithmetic with SSE2 (1).
-        unsafe {
-            let is = |byte: u8| _mm_cmpeq_epi8(bytes, _mm_set1_epi8(byte as i8));
-            _mm_movemask_epi8(_mm_or_si128(is(b'"'), is(b'\\'))) as u32
-        }
-    }
-
-    #[inline(always)]
     fn text_marks(self, bytes: __m128i) -> u32 {
-        self.string_marks(bytes) | self.at_most(bytes, 0x1f)
+        self.equal(bytes, b'"') | self.equal(bytes, b'\\') | self.at_most(bytes, 0x1f)
     }
 
     #[inline(always)]
@@ -180,18 +157,6 @@ impl Sse2 {
         let bytes = self.load(bytes);
         let lines = self.equal(bytes, b'\n') | self.equal(bytes, b'\r');
         (lines | self.equal(bytes, b' ') | self.equal(bytes, b'\t')).into()
-    }
-
-    #[inline(always)]
-    fn quarter(self, bytes: &[u8; 16]) -> Block {
-        let bytes = self.load(bytes);
-        // SAFETY: register arithmetic with SSE2 (1).
-        let folded = unsafe { _mm_or_si128(bytes, _mm_set1_epi8(BRACKET_BITS as i8)) };
-        Block {
-            quote: self.equal(bytes, b'"').into(),
-            backslash: self.equal(bytes, b'\\').into(),
-            brackets: self.equal(folded, BRACKET).into(),
-        }
     }
 }
 

@@ -1,6 +1,6 @@
 //! Every way of scanning gives the same answers, over random bytes and all alignments.
 
-use super::super::scan::{self, Block, Care, Classes, Level, Portable, Scan, Task, WORD_BYTES, Windows};
+use super::super::scan::{self, Care, Classes, Level, Portable, Scan, Task, WORD_BYTES, Windows};
 use super::super::utf8::Utf8Checker;
 #[cfg(unix)]
 use super::guarded::Guarded;
@@ -11,10 +11,8 @@ struct Everything<'a>(&'a [u8]);
 
 #[derive(Debug, PartialEq)]
 struct Answers {
-    string_breaks: Vec<usize>,
     text_breaks: Vec<usize>,
     bare_ends: Vec<usize>,
-    blocks: Vec<Block>,
     classes: Vec<Classes>,
     blanks: Vec<u64>,
     prefixes: Vec<u64>,
@@ -31,8 +29,8 @@ impl Task for Everything<'_> {
     #[inline(always)]
     fn run<S: Scan>(self, scan: S) -> Answers {
         let bytes = self.0;
-        let blocks: Vec<_> =
-            bytes.windows(64).map(|window| scan.block(window.try_into().expect("64 bytes"))).collect();
+        let classes: Vec<_> =
+            bytes.windows(64).map(|window| scan.classes(window.try_into().expect("64 bytes"))).collect();
         let starts = bytes.windows(WORD_BYTES).map(|window| {
             let window = window.try_into().expect("enough bytes");
             (S::STEP.min(scan.text_len(window)), S::STEP.min(scan.digits_len(window)))
@@ -40,19 +38,14 @@ impl Task for Everything<'_> {
         Answers {
             starts: starts.collect(),
             words: words(bytes, |window, word, len| scan.is_word(window, word, Care::first(len))),
-            string_breaks: (0..=bytes.len()).map(|at| scan.string_break(bytes, at)).collect(),
             text_breaks: (0..=bytes.len()).map(|at| scan.text_break(bytes, at)).collect(),
             bare_ends: (0..=bytes.len()).map(|at| scan.bare_end(bytes, at)).collect(),
-            prefixes: blocks.iter().map(|block| scan.prefix_xor(block.quote)).collect(),
-            classes: bytes
-                .windows(64)
-                .map(|window| scan.classes(window.try_into().expect("64 bytes")))
-                .collect(),
+            prefixes: classes.iter().map(|classes| scan.prefix_xor(classes.quote)).collect(),
             blanks: bytes
                 .windows(64)
                 .map(|window| scan.blanks(window.try_into().expect("64 bytes")))
                 .collect(),
-            blocks,
+            classes,
         }
     }
 }
@@ -89,16 +82,22 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
     let mask = |window: &[u8], is: &dyn Fn(u8) -> bool| {
         window.iter().rev().fold(0u64, |mask, byte| mask << 1 | u64::from(is(*byte)))
     };
-    let blocks: Vec<_> = bytes
+    let classes: Vec<_> = bytes
         .windows(64)
-        .map(|window| Block {
+        .map(|window| Classes {
             quote: mask(window, &|byte| byte == b'"'),
             backslash: mask(window, &|byte| byte == b'\\'),
-            brackets: mask(window, &|byte| b"[]{}Y_y\x7f".contains(&byte)),
+            control: mask(window, &|byte| byte < 0x20),
+            low: mask(window, &|byte| byte <= 0x20),
+            comma: mask(window, &|byte| byte == b','),
+            colon: mask(window, &|byte| byte == b':'),
+            opens: mask(window, &|byte| b"[{".contains(&byte)),
+            closes: mask(window, &|byte| b"]}".contains(&byte)),
+            digit: mask(window, &|byte| byte.is_ascii_digit()),
+            zero: mask(window, &|byte| byte == b'0'),
         })
         .collect();
     Answers {
-        string_breaks: (0..=bytes.len()).map(|at| first(at, &|byte| matches!(byte, b'"' | b'\\'))).collect(),
         text_breaks: (0..=bytes.len()).map(|at| first(at, &is_text_break)).collect(),
         bare_ends: (0..=bytes.len()).map(|at| first(at, &is_bare_end)).collect(),
         starts: (0..(bytes.len() + 1).saturating_sub(WORD_BYTES))
@@ -108,29 +107,14 @@ fn by_hand(bytes: &[u8], step: usize) -> Answers {
             })
             .collect(),
         words: words(bytes, |one, other, len| one[..len] == other[..len]),
-        prefixes: blocks
+        prefixes: classes
             .iter()
-            .map(|block| {
-                (0..64).fold(0, |sum, at| sum | u64::from((block.quote << (63 - at)).count_ones() % 2) << at)
-            })
-            .collect(),
-        classes: bytes
-            .windows(64)
-            .map(|window| Classes {
-                quote: mask(window, &|byte| byte == b'"'),
-                backslash: mask(window, &|byte| byte == b'\\'),
-                control: mask(window, &|byte| byte < 0x20),
-                low: mask(window, &|byte| byte <= 0x20),
-                comma: mask(window, &|byte| byte == b','),
-                colon: mask(window, &|byte| byte == b':'),
-                opens: mask(window, &|byte| b"[{".contains(&byte)),
-                closes: mask(window, &|byte| b"]}".contains(&byte)),
-                digit: mask(window, &|byte| byte.is_ascii_digit()),
-                zero: mask(window, &|byte| byte == b'0'),
+            .map(|Classes { quote, .. }| {
+                (0..64).fold(0, |sum, at| sum | u64::from((quote << (63 - at)).count_ones() % 2) << at)
             })
             .collect(),
         blanks: bytes.windows(64).map(|window| mask(window, &|byte| b" \t\r\n".contains(&byte))).collect(),
-        blocks,
+        classes,
     }
 }
 
@@ -179,20 +163,15 @@ proptest! {
     }
 
     #[test]
-    fn escapes_are_found_over_block_borders(bytes in prop::collection::vec(prop::sample::select(b"\\\\\\x".to_vec()), 128)) {
-        let (mut escaped, mut carry, mut expected_carry) = (vec![], false, false);
-        for (block, _) in bytes.as_chunks::<64>().0.iter().zip(0..) {
-            let (mask, next) = scan::escaped(Portable.block(block).backslash, carry);
-            escaped.extend((0..64).map(|at| mask >> at & 1 == 1));
-            carry = next;
+    fn escapes_are_found_up_to_the_end_of_a_block(bytes in prop::collection::vec(prop::sample::select(b"\\\\\\x".to_vec()), 64)) {
+        let block: &[u8; 64] = bytes.first_chunk().expect("64 bytes");
+        let (escaped, escapes_next) = scan::escaped(Portable.classes(block).backslash);
+        let mut is_escaped = false;
+        for (at, byte) in block.iter().enumerate() {
+            prop_assert_eq!(escaped >> at & 1 == 1, is_escaped);
+            is_escaped = *byte == b'\\' && !is_escaped;
         }
-        let expected: Vec<_> = bytes.iter().map(|byte| {
-            let this = expected_carry;
-            expected_carry = *byte == b'\\' && !this;
-            this
-        }).collect();
-        prop_assert_eq!(escaped, expected);
-        prop_assert_eq!(carry, expected_carry);
+        prop_assert_eq!(escapes_next, is_escaped);
     }
 
     #[test]

@@ -15,7 +15,6 @@ use super::machine::{Run, State};
 use super::names::NONE;
 use super::record::Recording;
 use super::scalar::{AHEAD_BYTES, Ahead, NO_END, ScalarEnd, padded, scalar_end};
-use super::skip::{Nested, Skip};
 use super::span::{COPIED_AT_ONCE, NO_SPAN, append};
 use std::sync::Arc;
 use switchback_json::scan::{Scan, Task, Windows, append_start, append_starts};
@@ -73,19 +72,17 @@ impl<S: Scan> Run<'_, S> {
     }
 
     /// Continues in a skipped value that an earlier chunk started.
-    pub(super) fn pass_on(&mut self, skip: Skip, sink: Sink, at: usize) -> Result<usize, Fault> {
-        // Only values that are checked and not converted can continue on the fast path: without a
-        // grammar the open brackets are unknown, and a conversion needs its value complete.
-        let (Skip::Nested(_), Sink::Copy | Sink::Drop, Some(grammar)) =
-            (skip, sink, &mut self.machine.grammar)
-        else {
-            return self.pass_from(skip, sink, at, at);
-        };
+    pub(super) fn pass_on(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
+        // A conversion needs its value complete, so it cannot continue on the fast path.
+        if let Sink::Hold(_) = sink {
+            return self.pass_from(sink, at);
+        }
+        let grammar = &mut self.machine.grammar;
         let read = grammar.feed_to_value_end(self.scan, &self.chunk[at..]);
         let open = grammar.open();
         let end = match read.map_err(|error| fault::json(error.offset, error.kind))? {
             Some(len) => at + len,
-            None => return self.is_cut(skip, sink, at),
+            None => return self.is_cut(sink, at),
         };
         // No bracket is open any more, so the skipped value itself has ended.
         if open == Some(Open::default()) {
@@ -94,7 +91,7 @@ impl<S: Scan> Run<'_, S> {
         self.deliver(sink, at, end)?;
         match open.and_then(|open| self.node(open, sink)) {
             Some(node) => self.follow(node, Entry::Behind, end),
-            None => self.pass_from(skip, sink, end, end),
+            None => self.pass_from(sink, end),
         }
     }
 
@@ -273,10 +270,8 @@ impl<S: Scan> Run<'_, S> {
     /// `at` is after a nested value or at the start of one.
     fn pass_nested(&mut self, open: Open, sink: Sink, is_behind: bool, at: usize) -> Result<usize, Fault> {
         let (depth_left, offset) = (self.depth_left(), self.place(at));
-        if let Some(grammar) = &mut self.machine.grammar {
-            grammar.resume(open, is_behind, depth_left, offset);
-        }
-        self.pass_from(Skip::Nested(Nested::within(open)), sink, at, at)
+        self.machine.grammar.resume(open, is_behind, depth_left, offset);
+        self.pass_from(sink, at)
     }
 
     /// Performs the operations of an edge whose text starts at `at`. `from` is the start of the

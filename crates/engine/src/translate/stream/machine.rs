@@ -8,7 +8,6 @@ use super::learned::Learned;
 use super::names::NONE;
 use super::program::{Action, Capture, Object, Op, Others, Program};
 use super::record::Recording;
-use super::skip::{Skip, Skipped};
 use super::slot::Slot;
 use super::span::NO_SPAN;
 use super::{Bounds, Values};
@@ -24,8 +23,9 @@ use switchback_json::{ErrorKind, Expected, Grammar, KeyLedger, Limit};
 pub(super) struct Machine {
     pub values: Arc<Values>,
     pub bounds: Bounds,
-    /// Checks skipped values, if requested. The machine itself checks the structure around them.
-    pub grammar: Option<Grammar>,
+    /// Checks skipped values and finds their ends. The machine itself checks the structure around
+    /// them.
+    pub grammar: Grammar,
     pub state: State,
     pub stack: Stack,
     pub layout: Layout,
@@ -73,7 +73,7 @@ pub(super) enum State {
     /// The value of the current member of the innermost object.
     MemberValue,
     /// The rest of a skipped value.
-    Passing(Skip, Sink),
+    Passing(Sink),
     /// The end of a skipped value was reached.
     ValueEnd(Sink),
     FirstKey,
@@ -94,7 +94,7 @@ impl Machine {
         Machine {
             values,
             bounds,
-            grammar: None,
+            grammar: Grammar::new(bounds.json.depth),
             state: State::Value(program.root),
             stack: Stack::default(),
             layout: Layout { learned: program.learned(), may_change: program.may_learn(), is_changed: false },
@@ -147,27 +147,6 @@ impl Machine {
         *word |= 1 << (top.member % 64);
     }
 
-    /// Checks the grammar of a part of a skipped value. `is_whole`: the part is the last one.
-    #[inline(always)]
-    pub(super) fn check_passed<S: Scan>(
-        &mut self,
-        scan: S,
-        text: &[u8],
-        is_whole: bool,
-    ) -> Result<(), Fault> {
-        let Some(grammar) = &mut self.grammar else { return Ok(()) };
-        let checked = grammar.feed_by(scan, text);
-        // A number has no closing byte: only the end of the value shows whether `1e` is complete.
-        let checked = checked.and_then(|()| if is_whole { grammar.finish() } else { Ok(()) });
-        checked.map_err(|error| match error.kind {
-            // In a single value, only an invalid number can end early or stay incomplete.
-            ErrorKind::TrailingBytes | ErrorKind::UnexpectedEnd => {
-                fault::json(error.offset, ErrorKind::InvalidNumber)
-            }
-            kind => fault::json(error.offset, kind),
-        })
-    }
-
     /// Returns the size of all buffers.
     pub(super) fn held_bytes(&self) -> usize {
         let words = self.stack.bits.capacity() + self.stack.frames.capacity() * size_of::<Frame>() / 8;
@@ -178,14 +157,10 @@ impl Machine {
     /// Finishes the body and appends the remaining output. Returns whether a value was written.
     pub(super) fn finish(mut self, program: &Program, out: &mut Vec<u8>) -> Result<bool, Fault> {
         // Only a number or literal is ended by the end of the text. At most wrappers are open around it.
-        if let State::Passing(Skip::Bare(bare), sink) = self.state
+        if let State::Passing(sink) = self.state
             && self.depth == 0
-            // A literal that is cut off, such as `tru`, has bytes left and is an error below.
-            && bare.end(0, 0) == Skipped::To(0)
         {
-            if let Some(grammar) = &self.grammar {
-                grammar.finish().map_err(|error| fault::json(error.offset, error.kind))?;
-            }
+            self.grammar.finish().map_err(|error| fault::json(error.offset, error.kind))?;
             Run::new(&mut self, program, Portable, &[], out).value_ends(sink, 0, 0)?;
         }
         if matches!(self.state, State::ValueEnd(_)) {
@@ -266,7 +241,7 @@ impl<'a, S: Scan> Run<'a, S> {
         let mut at = if is_start && !self.chunk.is_empty() { self.start()? } else { 0 };
         while at < self.chunk.len() {
             at = match self.machine.state {
-                State::Passing(skip, sink) => self.pass_on(skip, sink, at)?,
+                State::Passing(sink) => self.pass_on(sink, at)?,
                 State::ValueEnd(sink) => self.behind_value(sink, at)?,
                 State::InKey(escaped) => self.key(at, escaped)?,
                 _ => match self.structure(at)? {

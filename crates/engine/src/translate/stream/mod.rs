@@ -10,7 +10,7 @@
 //! | `program` | lays out the ops of a plan |
 //! | `machine`, `naming`, `pass`, `close` | run ops: structure, names, skipped values, ends of objects |
 //! | `follow`, `learned`, `edge`, `record` | the fast path |
-//! | `scalar`, `skip` | find the end of a value |
+//! | `scalar` | finds the end of a value |
 //! | `output`, `span`, `slot`, `frame`, `names` | output and state |
 //!
 //! Decisions to know before editing:
@@ -22,11 +22,9 @@
 //!   with texts that the machine read at the same position before, and repeats the machine's
 //!   recorded work. It has no rules of its own. A text that is cut into single bytes never takes
 //!   the fast path, so tests that compare cuts compare both.
-//! - With [`Check::Grammar`], the machine checks the structure that it reads, and a [`Grammar`] the
+//! - The machine checks the structure that it reads, and a [`Grammar`](switchback_json::Grammar) the
 //!   values that it skips. The fast path accepts valid scalars only and leaves any other to the
-//!   machine, which reports the error. With [`Check::Lenient`], members and names are checked in
-//!   objects that the plan rewrites, brackets and UTF-8 everywhere. A truncated text is always an
-//!   error.
+//!   machine, which reports the error.
 
 mod close;
 mod edge;
@@ -42,7 +40,6 @@ mod pass;
 mod program;
 mod record;
 mod scalar;
-mod skip;
 mod slot;
 mod span;
 #[cfg(test)]
@@ -57,19 +54,7 @@ use fault::Fault;
 use machine::{Machine, Run};
 use std::sync::Arc;
 use switchback_json::scan::{self, Level, Scan, Task};
-use switchback_json::{Grammar, Limits, Utf8Checker};
-
-/// How much of a body is checked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Check {
-    /// The grammar of RFC 8259 and UTF-8. Duplicate names are found in objects whose names the plan
-    /// reads. Limits apply as in lenient reading.
-    Grammar,
-    /// UTF-8, brackets, and the parts that the plan reads, for bodies of a trusted upstream. The
-    /// limits on depth and total bytes apply everywhere, the limit on names where names are read.
-    /// Skipped values use no memory and are not counted.
-    Lenient,
-}
+use switchback_json::{Limits, Utf8Checker};
 
 /// Limits for one body.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,7 +90,9 @@ pub struct Values {
     pub supplied: Vec<Option<Vec<u8>>>,
 }
 
-/// The translation of one body.
+/// The translation of one body, which is checked against the grammar of RFC 8259, UTF-8 and
+/// [`Bounds`]. Duplicate names are found in objects whose names the plan reads. The limit on names
+/// applies to those objects too; skipped values use no memory, and their values are not counted.
 #[derive(Debug)]
 pub struct Transcoder {
     program: Arc<Program>,
@@ -118,10 +105,9 @@ pub struct Transcoder {
 
 impl Transcoder {
     /// Creates the state for one body.
-    pub fn new(program: Arc<Program>, values: Arc<Values>, check: Check, bounds: Bounds) -> Transcoder {
-        let grammar = (check == Check::Grammar).then(|| Grammar::new(bounds.json.depth));
+    pub fn new(program: Arc<Program>, values: Arc<Values>, bounds: Bounds) -> Transcoder {
         Transcoder {
-            machine: Machine { grammar, ..Machine::new(&program, values, bounds) },
+            machine: Machine::new(&program, values, bounds),
             root: RootCheck::new(program.whole),
             program,
             level: Level::best(),
@@ -200,8 +186,7 @@ impl Transcoder {
     }
 }
 
-/// Translates a captured value, whose text was checked when it was read. Appends to `out` and
-/// returns whether it wrote a value.
+/// Translates a captured value. Appends to `out` and returns whether it wrote a value.
 fn translate_whole(
     program: &Arc<Program>,
     values: &Arc<Values>,

@@ -3,9 +3,8 @@
 use super::fault::{self, Fault};
 use super::machine::{Run, State};
 use super::names::{NONE, NameId};
-use super::skip::{Skip, Skipped};
 use std::sync::Arc;
-use switchback_json::scan::Scan;
+use switchback_json::scan::{Scan, Task};
 use switchback_json::text;
 use switchback_json::{ErrorKind, Limit};
 
@@ -13,16 +12,16 @@ impl<S: Scan> Run<'_, S> {
     /// Reads a name up to its closing quote or the end of the chunk.
     pub(super) fn key(&mut self, from: usize, escaped: bool) -> Result<usize, Fault> {
         let machine = &mut *self.machine;
-        let skipped = Skip::String { escaped }.enter_over(self.scan, self.chunk, from, 0);
-        let (end, piece) = match skipped {
-            Skipped::To(end) => (end, &self.chunk[from..end - 1]),
-            _ => (self.chunk.len(), &self.chunk[from..]),
+        let found = self.scan.enter(NameEnd { chunk: self.chunk, from, escaped });
+        let (end, piece) = match found {
+            Ok(end) => (end, &self.chunk[from..end - 1]),
+            Err(_) => (self.chunk.len(), &self.chunk[from..]),
         };
         // Checked before the piece is copied, so that a name without an end does not use up memory.
         if machine.key.len() + piece.len() > machine.bounds.json.key_bytes {
             return Err(fault::json(machine.before + end as u64, ErrorKind::Limit(Limit::KeyBytes)));
         }
-        if let Skipped::Cut(Skip::String { escaped }) = skipped {
+        if let Err(escaped) = found {
             machine.key.extend_from_slice(piece);
             machine.state = State::InKey(escaped);
         } else if machine.key.is_empty() {
@@ -123,5 +122,35 @@ impl<S: Scan> Run<'_, S> {
             return Err(fault::json(offset, ErrorKind::Limit(Limit::Nodes)));
         }
         Ok(fresh)
+    }
+}
+
+/// Finds the end of a name that is read from `from` on. `escaped`: whether that byte is escaped.
+struct NameEnd<'c> {
+    chunk: &'c [u8],
+    from: usize,
+    escaped: bool,
+}
+
+impl Task for NameEnd<'_> {
+    /// The position after the closing quote; if the chunk has none, whether the next byte is escaped.
+    type Output = Result<usize, bool>;
+
+    #[inline(always)]
+    fn run<S: Scan>(self, scan: S) -> Result<usize, bool> {
+        let len = self.chunk.len();
+        let mut at = self.from + usize::from(self.escaped);
+        while at <= len {
+            at = scan.text_break(self.chunk, at);
+            match self.chunk.get(at) {
+                Some(b'"') => return Ok(at + 1),
+                Some(b'\\') => at += 2,
+                // A control character, which `name` reports.
+                Some(_) => at += 1,
+                None => return Err(false),
+            }
+        }
+        // The backslash was the last byte.
+        Err(true)
     }
 }

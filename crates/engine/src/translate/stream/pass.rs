@@ -4,67 +4,27 @@ use super::fault::{self, Fault};
 use super::frame::{FrameKind, OpId, Sink};
 use super::machine::{Run, State};
 use super::program::{Action, Op};
-use super::skip::{Skip, Skipped};
 use std::sync::Arc;
-use switchback_json::raw::Kind;
+use switchback_json::Limits;
 use switchback_json::scan::Scan;
-use switchback_json::{ErrorKind, Expected, Limit, Limits};
 
 impl<S: Scan> Run<'_, S> {
     /// Skips the value at `at`.
     #[inline(always)]
     pub(super) fn pass(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
-        let first = self.chunk[at];
-        // Checked here because `Skip::of` treats every other byte as the start of a number.
-        if Kind::of_first_byte(first).is_none() {
-            return Err(self.unexpected(at, State::MemberValue));
-        }
         let machine = &mut *self.machine;
-        if let Some(grammar) = &mut machine.grammar {
-            // The depth counts from the root of the body, not from the skipped value.
-            grammar.restart(machine.bounds.json.depth - machine.depth, machine.before + at as u64);
-        }
-        // Skipping starts after the quote of a string, but at the bracket of a container.
-        self.pass_from(Skip::of(first), sink, at, at + usize::from(first == b'"'))
+        // The depth counts from the root of the body, not from the skipped value.
+        machine.grammar.restart(machine.bounds.json.depth - machine.depth, machine.before + at as u64);
+        self.pass_from(sink, at)
     }
 
-    /// Skips the value whose part in this chunk starts at `start` and was read up to `at`.
+    /// Skips the rest of a value, from `at`.
     #[inline(always)]
-    pub(super) fn pass_from(
-        &mut self,
-        skip: Skip,
-        sink: Sink,
-        start: usize,
-        at: usize,
-    ) -> Result<usize, Fault> {
-        if let (Skip::Nested(_), Some(grammar)) = (skip, &mut self.machine.grammar) {
-            // The grammar finds the end as well, so the value is scanned once.
-            let ends = grammar.feed_to_end(self.scan, &self.chunk[start..]);
-            return match ends.map_err(|error| fault::json(error.offset, error.kind))? {
-                Some(len) => self.passed(sink, start, start + len),
-                None => self.is_cut(skip, sink, start),
-            };
-        }
-        let depth_left = self.machine.bounds.json.depth - self.machine.depth;
-        let skipped = skip.enter_over(self.scan, self.chunk, at, depth_left);
-        let (end, is_whole) = match skipped {
-            Skipped::To(end) => (end, true),
-            Skipped::Cut(_) => (self.chunk.len(), false),
-            // The check below includes the invalid byte, because the grammar reports a more specific error.
-            Skipped::NoWord(at) | Skipped::TooDeep(at) | Skipped::Unbalanced(at) => {
-                (self.chunk.len().min(at + 1), false)
-            }
-        };
-        self.machine.check_passed(self.scan, &self.chunk[start..end], is_whole)?;
-        match skipped {
-            Skipped::To(end) => self.passed(sink, start, end),
-            Skipped::Cut(skip) => self.is_cut(skip, sink, start),
-            Skipped::NoWord(at) => Err(fault::json(self.place(at), ErrorKind::InvalidLiteral)),
-            Skipped::TooDeep(at) => Err(fault::json(self.place(at), ErrorKind::Limit(Limit::Depth))),
-            Skipped::Unbalanced(at) => {
-                let expected = Expected::Structure;
-                Err(fault::json(self.place(at), ErrorKind::Unexpected { expected }))
-            }
+    pub(super) fn pass_from(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
+        let end = self.machine.grammar.feed_to_end(self.scan, &self.chunk[at..]);
+        match end.map_err(|error| fault::json(error.offset, error.kind))? {
+            Some(len) => self.passed(sink, at, at + len),
+            None => self.is_cut(sink, at),
         }
     }
 
@@ -77,9 +37,9 @@ impl<S: Scan> Run<'_, S> {
 
     /// Suspends a skipped value that continues in the next chunk.
     #[inline(always)]
-    pub(super) fn is_cut(&mut self, skip: Skip, sink: Sink, start: usize) -> Result<usize, Fault> {
+    pub(super) fn is_cut(&mut self, sink: Sink, start: usize) -> Result<usize, Fault> {
         self.deliver(sink, start, self.chunk.len())?;
-        self.machine.state = State::Passing(skip, sink);
+        self.machine.state = State::Passing(sink);
         Ok(self.chunk.len())
     }
 

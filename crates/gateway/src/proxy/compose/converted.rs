@@ -202,7 +202,7 @@ mod tests {
     use http_body::Frame;
     use std::pin::Pin;
     use std::sync::Arc;
-    use switchback_engine::translate::stream::{Bounds, Check, Program, Values};
+    use switchback_engine::translate::stream::{Bounds, Program, Values};
     use switchback_plan::ValueOp;
 
     fn line() -> Origin {
@@ -211,7 +211,7 @@ mod tests {
 
     fn transcoder() -> Box<Transcoder> {
         let program = Arc::new(Program::compile(&ValueOp::Array(Box::new(ValueOp::Keep))));
-        Box::new(Transcoder::new(program, Arc::new(Values::default()), Check::Lenient, Bounds::default()))
+        Box::new(Transcoder::new(program, Arc::new(Values::default()), Bounds::default()))
     }
 
     fn body(pieces: &[&'static str]) -> Body {

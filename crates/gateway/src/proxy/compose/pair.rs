@@ -319,7 +319,6 @@ impl Exchange<'_> {
         Transcoder::new(
             program.transcoder(self.request.front.serves, self.request.operation.route, at),
             Arc::clone(program.values()),
-            limits.answer_check,
             Bounds {
                 json: json::Limits {
                     members: limits.object_members_max,

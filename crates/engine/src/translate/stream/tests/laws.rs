@@ -1,6 +1,6 @@
 //! Streams equal the reference over generated plans, bodies and cuts.
 
-use super::super::{Bounds, Check, Program};
+use super::super::{Bounds, Program};
 use super::{plans, reference, run};
 use proptest::prelude::*;
 use std::sync::Arc;
@@ -32,10 +32,6 @@ fn pieces<'t>(text: &'t [u8], cuts: &[prop::sample::Index]) -> Vec<&'t [u8]> {
     let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).chain([0, text.len()]).collect();
     cuts.sort_unstable();
     cuts.windows(2).map(|cut| &text[cut[0]..cut[1]]).collect()
-}
-
-fn checks() -> impl Strategy<Value = Check> {
-    prop::sample::select(vec![Check::Grammar, Check::Lenient])
 }
 
 fn levels() -> impl Strategy<Value = Level> {
@@ -247,24 +243,29 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
     #[test]
-    fn reading_by_grammar_takes_what_is_json_and_what_lenient_reading_takes(others in [others(), others(), others()], elements in prop::collection::vec(shuffled(2, 0), 1..8), slip in slip(), blanks in blanks(), cuts in cuts(), level in levels()) {
+    fn a_stream_accepts_what_is_json_and_translates_it_as_the_reference_does(others in [others(), others(), others()], elements in prop::collection::vec(shuffled(2, 0), 1..8), slip in slip(), blanks in blanks(), cuts in cuts(), level in levels()) {
         let op = nested(others);
         let (values, program) = (Arc::new(plans::values()), Arc::new(Program::compile(&op)));
         let right = format!("[{}]{}", elements.join(","), " ".repeat(blanks));
         let text = slip.of(&right).into_bytes();
         let mut grammar = Grammar::new(Limits::STREAM.depth);
         let is_json = grammar.feed(&text).and_then(|()| grammar.finish()).is_ok();
-        let one = |chunks: Vec<&[u8]>, check| run(&program, &values, check, Bounds::default(), level, chunks).ok();
+        let one = |chunks: Vec<&[u8]>| run(&program, &values, Bounds::default(), level, chunks).ok();
         for body in [right.as_bytes(), &text, &text] {
-            let expected = one(vec![body], Check::Lenient).filter(|_| is_json || body != text);
-            for chunks in [vec![body], pieces(body, &cuts), body.chunks(1).collect()] {
-                prop_assert_eq!(one(chunks, Check::Grammar), expected.clone(), "{}", String::from_utf8_lossy(body));
+            let by_byte = one(body.chunks(1).collect());
+            // The reference also rejects duplicate names that no plan reads.
+            if validate(body, &Limits::STREAM).is_ok() {
+                prop_assert_eq!(&by_byte, &reference(&op, &values, body).ok(), "{}", String::from_utf8_lossy(body));
+            }
+            prop_assert!(is_json || body != text || by_byte.is_none(), "{}", String::from_utf8_lossy(body));
+            for chunks in [vec![body], pieces(body, &cuts)] {
+                prop_assert_eq!(&one(chunks), &by_byte, "{}", String::from_utf8_lossy(body));
             }
         }
     }
 
     #[test]
-    fn members_come_in_any_order_or_not_at_all(others in [others(), others(), others()], elements in prop::collection::vec(shuffled(2, 0), 1..12), last in prop::option::of(shuffled(2, 400)), blanks in blanks(), cuts in cuts(), check in checks(), level in levels()) {
+    fn members_come_in_any_order_or_not_at_all(others in [others(), others(), others()], elements in prop::collection::vec(shuffled(2, 0), 1..12), last in prop::option::of(shuffled(2, 400)), blanks in blanks(), cuts in cuts(), level in levels()) {
         let elements: Vec<String> = elements.into_iter().chain(last).collect();
         let op = nested(others);
         let (values, program) = (Arc::new(plans::values()), Arc::new(Program::compile(&op)));
@@ -272,14 +273,14 @@ proptest! {
         let expected = reference(&op, &values, &text).map_err(drop);
         for _ in 0..3 {
             for chunks in [vec![&text[..]], pieces(&text, &cuts)] {
-                let found = run(&program, &values, check, Bounds::default(), level, chunks);
+                let found = run(&program, &values, Bounds::default(), level, chunks);
                 prop_assert_eq!(found.map_err(drop), expected.clone(), "{}", String::from_utf8_lossy(&text));
             }
         }
     }
 
     #[test]
-    fn streams_equal_the_reference_byte_for_byte(op in plans::op(), body in plans::body(), blanks in blanks(), cuts in cuts(), check in checks(), level in levels()) {
+    fn streams_equal_the_reference_byte_for_byte(op in plans::op(), body in plans::body(), blanks in blanks(), cuts in cuts(), level in levels()) {
         let values = Arc::new(plans::values());
         let program = Arc::new(Program::compile(&op));
         // White space after the value gives the short cut the room to look ahead that it wants.
@@ -288,7 +289,7 @@ proptest! {
         // Twice, since the first body teaches the second.
         for _ in 0..2 {
             for chunks in [vec![&text[..]], pieces(&text, &cuts), text.chunks(1).collect()] {
-                let found = run(&program, &values, check, Bounds::default(), level, chunks);
+                let found = run(&program, &values, Bounds::default(), level, chunks);
                 prop_assert_eq!(found.map_err(drop), expected.clone(), "{}", body);
             }
         }
@@ -300,14 +301,14 @@ proptest! {
         let program = Arc::new(Program::compile(&op));
         let text = spaced(&body.to_string(), blank);
         let expected = reference(&op, &values, text.as_bytes()).map_err(drop);
-        let whole = run(&program, &values, Check::Lenient, Bounds::default(), level, [text.as_bytes()]);
-        let cut = run(&program, &values, Check::Grammar, Bounds::default(), level, pieces(text.as_bytes(), &cuts));
+        let whole = run(&program, &values, Bounds::default(), level, [text.as_bytes()]);
+        let cut = run(&program, &values, Bounds::default(), level, pieces(text.as_bytes(), &cuts));
         prop_assert_eq!(whole.map_err(drop), expected.clone());
         prop_assert_eq!(cut.map_err(drop), expected);
     }
 
     #[test]
-    fn whatever_is_cut_short_is_noticed(op in plans::op(), body in plans::body(), blanks in blanks(), at in any::<prop::sample::Index>(), cuts in cuts(), check in checks(), level in levels()) {
+    fn whatever_is_cut_short_is_noticed(op in plans::op(), body in plans::body(), blanks in blanks(), at in any::<prop::sample::Index>(), cuts in cuts(), level in levels()) {
         let mut text = body.to_vec();
         text.truncate(at.index(text.len()));
         // White space neither ends nor breaks a string or a word.
@@ -315,33 +316,33 @@ proptest! {
         // A number cut short is another number.
         prop_assume!(!matches!(body, Value::Number(_)));
         let (program, values) = (Arc::new(Program::compile(&op)), Arc::new(plans::values()));
-        let found = run(&program, &values, check, Bounds::default(), level, pieces(&text, &cuts));
+        let found = run(&program, &values, Bounds::default(), level, pieces(&text, &cuts));
         prop_assert!(found.is_err(), "{found:?}");
     }
 
     #[test]
-    fn broken_bodies_get_one_verdict_whatever_the_cut(op in plans::op(), body in plans::body(), blanks in blanks(), at in any::<prop::sample::Index>(), byte in prop::sample::select(b"{}[]:,\"\\ x7\xff\x00".to_vec()), cuts in cuts(), check in checks(), level in levels()) {
+    fn broken_bodies_get_one_verdict_whatever_the_cut(op in plans::op(), body in plans::body(), blanks in blanks(), at in any::<prop::sample::Index>(), byte in prop::sample::select(b"{}[]:,\"\\ x7\xff\x00".to_vec()), cuts in cuts(), level in levels()) {
         let mut text = body.to_vec();
         let at = at.index(text.len());
         text[at] = byte;
         text.resize(text.len() + blanks, b' ');
         let (program, values) = (Arc::new(Program::compile(&op)), Arc::new(plans::values()));
-        let one = |chunks: Vec<&[u8]>, level| run(&program, &values, check, Bounds::default(), level, chunks).map_err(drop);
+        let one = |chunks: Vec<&[u8]>, level| run(&program, &values, Bounds::default(), level, chunks).map_err(drop);
         let whole = one(vec![&text], level);
         prop_assert_eq!(one(pieces(&text, &cuts), level), whole.clone());
         prop_assert_eq!(one(text.chunks(1).collect(), Level::Portable), whole.clone());
-        if check == Check::Grammar && validate(&text, &Limits::STREAM).is_ok() {
+        if validate(&text, &Limits::STREAM).is_ok() {
             prop_assert_eq!(whole, reference(&op, &values, &text).map_err(drop));
         }
     }
 
     #[test]
-    fn bounds_on_what_is_kept_do_not_depend_on_the_cut(op in plans::op(), body in plans::body(), blanks in blanks(), capture_bytes in 0usize..40, depth in 0usize..8, key_bytes in 0usize..48, cuts in cuts(), check in checks(), level in levels()) {
+    fn bounds_on_what_is_kept_do_not_depend_on_the_cut(op in plans::op(), body in plans::body(), blanks in blanks(), capture_bytes in 0usize..40, depth in 0usize..8, key_bytes in 0usize..48, cuts in cuts(), level in levels()) {
         let text = [body.to_vec(), vec![b' '; blanks]].concat();
         let json = Limits { depth, key_bytes, ..Limits::STREAM };
         let bounds = Bounds { json, capture_bytes, choice_bytes: 2 * capture_bytes, names_bytes: 30 };
         let (program, values) = (Arc::new(Program::compile(&op)), Arc::new(plans::values()));
-        let one = |chunks: Vec<&[u8]>| run(&program, &values, check, bounds, level, chunks).map_err(drop);
+        let one = |chunks: Vec<&[u8]>| run(&program, &values, bounds, level, chunks).map_err(drop);
         prop_assert_eq!(one(vec![&text]), one(pieces(&text, &cuts)));
         prop_assert_eq!(one(vec![&text]), one(text.chunks(1).collect()));
     }
@@ -366,7 +367,7 @@ fn a_list_of_which_one_byte_is_another_gets_the_verdict_and_the_text_of_the_mach
     for sample in SAMPLES {
         let program = Arc::new(Program::compile(&op));
         let one = |chunks: std::slice::Chunks<'_, u8>| {
-            run(&program, &values, Check::Grammar, Bounds::default(), Level::best(), chunks).map_err(drop)
+            run(&program, &values, Bounds::default(), Level::best(), chunks).map_err(drop)
         };
         assert_eq!(
             one(sample.as_bytes().chunks(sample.len())),
@@ -391,7 +392,7 @@ fn shapes_that_are_ever_new_are_learned_up_to_a_bound() {
     let op = nested([Others::Keep, Others::Drop, Others::Keep]);
     let (values, program) = (Arc::new(plans::values()), Arc::new(Program::compile(&op)));
     let one = |text: &str, size| {
-        run(&program, &values, Check::Grammar, Bounds::default(), Level::best(), text.as_bytes().chunks(size))
+        run(&program, &values, Bounds::default(), Level::best(), text.as_bytes().chunks(size))
     };
     for first in 0..40 {
         let second = (0..40).filter(|second| *second != first);

@@ -6,7 +6,7 @@ mod plans;
 mod situations;
 mod suite;
 
-use super::{Bounds, Check, Program, Transcoder, Values};
+use super::{Bounds, Program, Transcoder, Values};
 use crate::translate::{Cause, Env, document};
 use std::sync::Arc;
 use switchback_json::Limits;
@@ -20,12 +20,11 @@ type Outcome = Result<String, Cause>;
 fn run<'c>(
     program: &Arc<Program>,
     values: &Arc<Values>,
-    check: Check,
     bounds: Bounds,
     level: Level,
     chunks: impl IntoIterator<Item = &'c [u8]>,
 ) -> Outcome {
-    let mut transcoder = Transcoder::new(program.clone(), values.clone(), check, bounds).at_level(level);
+    let mut transcoder = Transcoder::new(program.clone(), values.clone(), bounds).at_level(level);
     let mut out = Vec::new();
     for chunk in chunks {
         transcoder.push_into(chunk, &mut out).map_err(|error| error.cause)?;
@@ -42,14 +41,14 @@ fn reference(op: &ValueOp, values: &Values, body: &[u8]) -> Outcome {
     Ok(String::from_utf8(out).expect("UTF-8 in, UTF-8 out"))
 }
 
-/// [`run`] in every simple cut and at every level, which must all agree; `check` decides the rest.
-fn translate(op: &ValueOp, check: Check, bounds: Bounds, body: &str) -> Outcome {
+/// [`run`] in every simple cut and at every level, which must all agree.
+fn translate(op: &ValueOp, bounds: Bounds, body: &str) -> Outcome {
     let program = Arc::new(Program::compile(op));
     let values = Arc::new(plans::values());
-    let whole = run(&program, &values, check, bounds, Level::Portable, [body.as_bytes()]);
+    let whole = run(&program, &values, bounds, Level::Portable, [body.as_bytes()]);
     for level in Level::ALL {
         for size in [1, 2, 3, 7, 33, 64, 100] {
-            let cut = run(&program, &values, check, bounds, level, body.as_bytes().chunks(size));
+            let cut = run(&program, &values, bounds, level, body.as_bytes().chunks(size));
             let same = match (&cut, &whole) {
                 (Ok(cut), Ok(whole)) => cut == whole,
                 (Err(_), Err(_)) => true,
@@ -58,7 +57,7 @@ fn translate(op: &ValueOp, check: Check, bounds: Bounds, body: &str) -> Outcome 
             assert!(same, "{level:?} in chunks of {size}: {cut:?}\nwhole: {whole:?}\nof {body}");
         }
         // Again with all that the first bodies have taught.
-        assert_eq!(run(&program, &values, check, bounds, level, [body.as_bytes()]), whole, "{body}");
+        assert_eq!(run(&program, &values, bounds, level, [body.as_bytes()]), whole, "{body}");
     }
     whole
 }
