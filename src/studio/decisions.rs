@@ -34,7 +34,6 @@ pub(super) fn list(visit: &PageContext<'_>, folder: &str, decisions: Option<&[De
                 thead { tr { th { "Decision" } th { "Operations" } th.n { "Calls" } th.n { "Clients" } th { "Difference" } th { "Choices" } } }
                 tbody { @for group in of_page { (row(group)) } }
             } }
-            @if found.is_empty() { p.soft { "No matches." } }
             (pager(visit, of_page.len(), found.len(), LISTED))
         }
     }

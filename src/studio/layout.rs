@@ -340,12 +340,12 @@ pub(crate) fn page_slice<T>(all: &[T], page: usize, of_page: usize) -> &[T] {
     &all[from..(from + of_page).min(all.len())]
 }
 
-/// Renders the page links of a list.
+/// Renders the page links of a list, or that nothing matches.
 pub(crate) fn pager(visit: &PageContext<'_>, shown: usize, all: usize, of_page: usize) -> Markup {
     pager_of(visit, "page", "Pages of the list", (shown, all, of_page))
 }
 
-/// Renders the page links of one of several lists, with `name` as the page parameter.
+/// Renders the page links of one of several lists, or that nothing matches. `name` is the page parameter.
 pub(crate) fn pager_of(
     visit: &PageContext<'_>,
     name: &str,
@@ -357,6 +357,7 @@ pub(crate) fn pager_of(
         html! { a.button rel=(rel) href={ (visit.path) (visit.query.with(name, &page.to_string())) } { (words) } }
     };
     html! {
+        @if all == 0 { p.soft { "No matches." } }
         @if pages > 1 {
             nav.pager aria-label=(label) {
                 @if page > 1 { (link((page - 1).min(pages), "Previous", "prev")) }

@@ -151,7 +151,6 @@ fn routes(visit: &PageContext<'_>, side: &SideReport) -> Markup {
                 thead { tr { th { "Operation" } th { "Kept" } th { "Route" } th { "Counterpart" } th.n { "Calls" } th.n { "Lost" } th.n { "Without source" } th { "Line" } } }
                 tbody { @for one in &shown { (route_row(side, one)) } }
             } }
-            @if found == 0 { p.soft { "No matches." } }
             (pager(visit, shown.len(), found, LISTED))
         }
     }
@@ -192,7 +191,6 @@ fn shapes(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
                         }
                     } }
                 } }
-                @if found == 0 { p.soft { "No matches." } }
                 (pager(visit, of_page.len(), found, LISTED))
             }
         }
@@ -272,7 +270,6 @@ fn contract(visit: &PageContext<'_>, shown: Option<&PackShown>) -> Markup {
         div.grid {
             section.panel.w8 #contract-operations aria-labelledby="contract-operations-title" {
                 header { h2 #contract-operations-title { "Operations of " (chosen.name) } span.soft { (count(operations.len() as u64)) } }
-                @if operations.is_empty() { p.soft { "No matches." } }
                 @for one in page { (contract_operation(one)) }
                 (pager(visit, page.len(), operations.len(), LISTED))
             }

@@ -467,6 +467,9 @@ async fn lists_of_clients_have_pages_of_their_own_and_count_what_they_leave_out(
     ] {
         assert_eq!(counted(&page(&gateway, &format!("/clients{query}")).await), rows, "{query}");
     }
+    let none = page(&gateway, "/clients?q=nobody&caller=nobody").await;
+    assert_eq!((counted(&none), none.matches("No matches.").count()), ([0, 0, 0], 2), "{none}");
+    assert!(!first.contains("No matches."), "{first}");
     let further = page(&gateway, "/clients?operations=2").await;
     assert!(section(&further, "usage").contains("2 of 14 operations are columns"), "{further}");
     assert_eq!(cells(&further, "usage-administrator")[2..], ["1"; 2]);

@@ -54,8 +54,8 @@ fn losses_table(visit: &PageContext<'_>, rows: &[AfterSunset]) -> Markup {
                     thead { tr { th { "Client" } th { "Operation" } th { "Verdict" } th.n { "Calls" } th { "Last" } th { "Loses" } th { "With another setting" } } }
                     tbody { @for row in shown { (loss_row(row, visit.now_ms)) } }
                 } }
+                (pager(visit, shown.len(), losing.len(), OF_PAGE))
             }
-            (pager(visit, shown.len(), losing.len(), OF_PAGE))
         }
     }
 }
