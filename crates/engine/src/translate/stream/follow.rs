@@ -18,7 +18,7 @@ use super::scalar::{AHEAD_BYTES, Ahead, NO_END, ScalarEnd, padded, scalar_end};
 use super::span::{COPIED_AT_ONCE, NO_SPAN, append};
 use std::sync::Arc;
 use switchback_json::scan::{Scan, Task, Windows, append_start, append_starts};
-use switchback_json::{ErrorKind, Gap, Grammar, Open, is_scalar_start};
+use switchback_json::{ErrorKind, Gap, Open, is_scalar_start};
 
 /// The position at which a node is entered.
 #[derive(Debug, Clone, Copy)]
@@ -43,7 +43,7 @@ enum Stop {
 /// Marks an empty span: no bytes are being copied.
 const NOTHING: usize = NO_SPAN.start;
 
-impl<S: Scan> Run<'_, S> {
+impl<'a, S: Scan> Run<'a, S> {
     /// Starts reading at the start of the body.
     pub(super) fn start(&mut self) -> Result<usize, Fault> {
         if self.can_follow() { self.follow(START, Entry::Behind, 0) } else { Ok(0) }
@@ -107,11 +107,12 @@ impl<S: Scan> Run<'_, S> {
         if !matches!((sink, first), (Sink::Copy | Sink::Drop, b'[' | b'{')) {
             return self.pass(sink, at);
         }
-        // A separate grammar: the machine's own must not advance if no edge results.
-        let mut grammar = Grammar::new(self.depth_left());
-        match grammar.feed_to_scalar(self.gap_from(at)) {
+        // If no edge results, `pass` starts the grammar again.
+        let (gap, depth_left) = (self.gap_from(at), self.depth_left());
+        self.machine.grammar.restart(depth_left, 0);
+        match self.machine.grammar.feed_to_scalar(gap) {
             Some(Gap::Scalar(len)) => {
-                let open = grammar.open().unwrap_or_default();
+                let open = self.machine.grammar.open().unwrap_or_default();
                 match self.learn(recording, (open, sink), at, at + len) {
                     Some(node) => {
                         self.deliver(sink, at, at + len)?;
@@ -200,7 +201,7 @@ impl<S: Scan> Run<'_, S> {
     }
 
     /// Returns the part of the chunk from `at` that an edge can span.
-    fn gap_from(&self, at: usize) -> &[u8] {
+    fn gap_from(&self, at: usize) -> &'a [u8] {
         &self.chunk[at..self.chunk.len().min(at + GAP_BYTES)]
     }
 
@@ -242,12 +243,12 @@ impl<S: Scan> Run<'_, S> {
             if !is_learned {
                 return self.pass_nested(open, sink, true, place);
             }
-            // `resume` replaces the limit by the remaining depth.
-            let mut grammar = Grammar::new(0);
-            grammar.resume(open, true, self.depth_left(), 0);
-            match grammar.feed_to_scalar(self.gap_from(place)) {
+            // If no edge results, `pass_nested` starts the grammar again.
+            let (gap, depth_left) = (self.gap_from(place), self.depth_left());
+            self.machine.grammar.resume(open, true, depth_left, 0);
+            match self.machine.grammar.feed_to_scalar(gap) {
                 Some(Gap::Scalar(len)) => {
-                    let next = grammar.open().and_then(|open| {
+                    let next = self.machine.grammar.open().and_then(|open| {
                         let resume = place;
                         self.learn(recording, (open, sink), resume, place + len)
                     });
