@@ -183,6 +183,46 @@ fn slip() -> impl Strategy<Value = Slip> {
     ]
 }
 
+/// Feeds pieces up to the end of the text. Returns the position of the end in all of them.
+struct ToEnd<'t>(std::slice::Chunks<'t, u8>);
+
+impl Task for ToEnd<'_> {
+    type Output = Option<usize>;
+
+    fn run<S: Scan>(self, scan: S) -> Option<usize> {
+        let (mut grammar, mut before) = (Grammar::new(8), 0);
+        for piece in self.0 {
+            if let Some(end) = grammar.feed_to_end(scan, piece).expect("the text is valid") {
+                return Some(before + end);
+            }
+            before += piece.len();
+        }
+        None
+    }
+}
+
+#[test]
+fn the_end_of_a_text_is_after_its_last_byte_however_it_is_cut() {
+    for (text, end) in [
+        ("12,", Some(2)),
+        ("-1.5e3}", Some(6)),
+        ("null]", Some(4)),
+        (r#""a\"[",1"#, Some(6)),
+        (r#"[1,"]"]]"#, Some(7)),
+        ("{} ", Some(2)),
+        ("12", None),
+        (r#""a"#, None),
+        ("[1", None),
+    ] {
+        for level in Level::ALL {
+            for size in 1..=text.len() {
+                let found = scan::run(level, ToEnd(text.as_bytes().chunks(size)));
+                assert_eq!(found, end, "{text} at {level:?} by {size}");
+            }
+        }
+    }
+}
+
 /// [`Grammar::feed_to_end`] with so many open at most.
 struct Length<'b>(&'b [u8], usize);
 
