@@ -82,11 +82,11 @@ impl<'a, S: Scan> Run<'a, S> {
         let open = grammar.open();
         let end = match read.map_err(|error| fault::json(error.offset, error.kind))? {
             Some(len) => at + len,
-            None => return self.is_cut(sink, at),
+            None => return self.suspend_value(sink, at),
         };
         // No bracket is open any more, so the skipped value itself has ended.
         if open == Some(Open::default()) {
-            return self.passed(sink, at, end);
+            return self.finish_value(sink, at, end);
         }
         self.deliver(sink, at, end)?;
         match open.and_then(|open| self.node(open, sink)) {

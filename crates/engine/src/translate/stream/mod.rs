@@ -90,9 +90,8 @@ pub struct Values {
     pub supplied: Vec<Option<Vec<u8>>>,
 }
 
-/// The translation of one body, which is checked against the grammar of RFC 8259, UTF-8 and
-/// [`Bounds`]. Duplicate names are found in objects whose names the plan reads. The limit on names
-/// applies to those objects too; skipped values use no memory, and their values are not counted.
+/// The translation of one body. Checks the grammar of RFC 8259, UTF-8 and [`Bounds`]. Duplicate names
+/// and the limit on names are checked only in objects that the plan reads member by member.
 #[derive(Debug)]
 pub struct Transcoder {
     program: Arc<Program>,

@@ -23,21 +23,21 @@ impl<S: Scan> Run<'_, S> {
     pub(super) fn pass_from(&mut self, sink: Sink, at: usize) -> Result<usize, Fault> {
         let end = self.machine.grammar.feed_to_end(self.scan, &self.chunk[at..]);
         match end.map_err(|error| fault::json(error.offset, error.kind))? {
-            Some(len) => self.passed(sink, at, at + len),
-            None => self.is_cut(sink, at),
+            Some(len) => self.finish_value(sink, at, at + len),
+            None => self.suspend_value(sink, at),
         }
     }
 
     /// Finishes a skipped value and returns its end.
     #[inline(always)]
-    pub(super) fn passed(&mut self, sink: Sink, start: usize, end: usize) -> Result<usize, Fault> {
+    pub(super) fn finish_value(&mut self, sink: Sink, start: usize, end: usize) -> Result<usize, Fault> {
         self.value_ends(sink, start, end)?;
         Ok(end)
     }
 
     /// Suspends a skipped value that continues in the next chunk.
     #[inline(always)]
-    pub(super) fn is_cut(&mut self, sink: Sink, start: usize) -> Result<usize, Fault> {
+    pub(super) fn suspend_value(&mut self, sink: Sink, start: usize) -> Result<usize, Fault> {
         self.deliver(sink, start, self.chunk.len())?;
         self.machine.state = State::Passing(sink);
         Ok(self.chunk.len())
